@@ -36,7 +36,7 @@ from memory_store.evaluation import (
     evaluate,
 )
 from memory_store.evaluation.runs import Catalogue
-from memory_store.records import Ranking, Reference, SearchOptions
+from memory_store.records import Ranking, Reference, SearchRequest
 from memory_store.search.recipes import DEFAULT
 
 MEASURE = "ndcg@10"
@@ -94,7 +94,7 @@ class ByMemory:
         like = self._ids[query]
         if options.get("mode") != HEAVY:
             return self._ranker.rank("", depth=depth, like=like, **options)
-        (ids,) = fused_by_each(self._ranker, SearchOptions(like=like), [HEAVIER])
+        (ids,) = fused_by_each(self._ranker, SearchRequest(like=like), [HEAVIER])
         places = tuple((id_, 1.0 / place) for place, id_ in enumerate(ids[:depth], start=1))
         return Ranking(places, pool=len(ids), opened=0)
 

@@ -12,7 +12,7 @@ from benchmarks.peers import Fts5, NumpyPostings, decrypt_bytes
 from benchmarks.qmd import Qmd
 from benchmarks.report import Line, Proportion
 from memory_store.models.embedder import Embedder
-from memory_store.records import SearchOptions
+from memory_store.records import SearchRequest
 from memory_store.search.pipeline import rank
 from memory_store.search.query.more_like_this import likeness
 from memory_store.store import MemoryStore
@@ -53,7 +53,7 @@ def keyword_lines(
     """Eight words: the ranking alone, beside each peer's, in turn with them and in a row."""
     context = store.search_context()
     works: dict[str, Callable[[Any], object]] = {
-        "ours": lambda query: rank(context, SearchOptions(query, mode="keyword"), NEAREST),
+        "ours": lambda query: rank(context, SearchRequest(query, mode="keyword"), NEAREST),
         "FTS5 bm25": fts5.rank,
         "NumPy postings": NumpyPostings(context, queries).rank,
     }
@@ -103,9 +103,9 @@ def hybrid_lines(
 def like_lines(store: MemoryStore, queries: Sequence[str], size: int) -> Iterator[Line]:
     """More like this: what a memory is searched by, looked up, and the ranking by its words."""
     context = store.search_context()
-    found = [rank(context, SearchOptions(query, mode="keyword"), 1) for query in queries]
+    found = [rank(context, SearchRequest(query, mode="keyword"), 1) for query in queries]
     ids = [one.results[0][0] for one in found if one.results]
-    options = {one: SearchOptions(mode="keyword", like=one) for one in ids}
+    options = {one: SearchRequest(mode="keyword", like=one) for one in ids}
     works = {
         "looked up": lambda one: likeness(context.snapshot, one),
         "ranked": lambda one: rank(context, options[one], NEAREST),

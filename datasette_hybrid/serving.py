@@ -61,7 +61,7 @@ async def check_guards(datasette: Any) -> None:
     for vault in await asyncio.to_thread(vaults.all):
         if not await is_guarded(datasette, vault.database):
             vaults.unguarded.add(vault.database)
-            vault.tell("some plugin reads past its guard: only those who administer it may run SQL")
+            vault.log("some plugin reads past its guard: only those who administer it may run SQL")
 
 
 def wrapper(datasette: Any) -> Callable[[Any], Any]:

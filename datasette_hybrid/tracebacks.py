@@ -56,8 +56,8 @@ def print_no_sql() -> None:
             return Results([], False, None)
         except sqlite3.Error as error:
             if log_sql_errors:
-                told = f"ERROR: database = {self.name}, SQL failed: {type(error).__name__}"
-                print(told, file=sys.stderr, flush=True)
+                line = f"ERROR: database = {self.name}, SQL failed: {type(error).__name__}"
+                print(line, file=sys.stderr, flush=True)
             raise
 
     Database.execute = execute

@@ -1,4 +1,4 @@
-"""What this package refuses to do, as exceptions that every surface tells apart.
+"""What this package refuses to do, as one exception for each kind of mistake.
 
 Boundary: messages are fit for a user and carry no key, query or text of a memory.
 """
@@ -82,7 +82,7 @@ class TamperedError(MemoryStoreError):
 
 
 class ConflictError(MemoryStoreError):
-    """The memory was changed by somebody else since it was read (HTTP 409).
+    """The memory was changed by another writer since it was read (HTTP 409).
 
     ``ids`` names the memories that stand in the way, where they are known.
     """

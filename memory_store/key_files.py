@@ -56,7 +56,7 @@ def refuse_beside(file: Path, database: Path, what: str = "key file") -> None:
     """Raise BadInputError for a key in the folder of the vault that it opens."""
     if file.resolve().parent == database.resolve().parent:
         raise BadInputError(
-            f"{what} {file} lies in the folder of {database}: whoever copies the one has the "
+            f"{what} {file} lies in the folder of {database}: a copy of that folder has the "
             "other. Keep it elsewhere, for example in ~/.config/memory-store",
             what.replace(" ", "-"),
         )

@@ -167,13 +167,13 @@ def _head(memory: "Opened") -> str:
     """What a text does not say itself: its title, where no heading does, and a line of facts."""
     from memory_store.titles import shown_title
 
-    told = " · ".join([memory.created[:10], memory.type, *(f"#{one}" for one in memory.topics)])
+    facts = " · ".join([memory.created[:10], memory.type, *(f"#{one}" for one in memory.topics)])
     title = " ".join(memory.title.split())
     first = memory.text.lstrip().partition("\n")[0]
     if first.startswith("# ") and " ".join(first[2:].split()) == title:
-        return told
+        return facts
     title = title or shown_title("", memory.text)
-    return f"# {title}\n{told}" if title else told
+    return f"# {title}\n{facts}" if title else facts
 
 
 def _open(database: str, key_file: str | None = None) -> "MemoryStore":

@@ -2,8 +2,8 @@
 
 Boundary: these folders never hold note text, and one kind of key alone: device keys, which open
 nothing without a passphrase (``vault/device_keys.py``). They are made readable by their owner
-alone (mode 0700), and a folder that everybody may write to is refused: whoever can replace a
-model file there decides what every search returns.
+alone (mode 0700), and a folder that every account may write to is refused: an account that can
+replace a model file there decides what every search returns.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def state_folder() -> Path:
 
 
 def home_path(given: str | Path) -> Path:
-    """A path with its ``~`` as a home folder; as it is where nobody has that name.
+    """A path with its ``~`` as a home folder; as it is where no account has that name.
 
     Never raises, as ``Path.expanduser`` does for ``~nobody`` and for names that no system takes.
     """
@@ -67,7 +67,7 @@ def make_private_file(file: Path, content: bytes, what: str) -> None:
     """
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        # O_EXCL: never write a key through a link somebody placed here in the meantime
+        # O_EXCL: never write a key through a link that another account placed here in the meantime
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise BadInputError(f"{what} {file}: {error.strerror}", what.replace(" ", "-")) from error

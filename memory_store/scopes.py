@@ -59,7 +59,7 @@ class Limits(Struct, frozen=True):
 
     scope: Scope
     readable: Scope = EVERYTHING
-    told: Scope = EVERYTHING
+    disclosed: Scope = EVERYTHING
     writer: str = ""
     creating: bool = False
 
@@ -68,7 +68,7 @@ class Limits(Struct, frozen=True):
         return Limits(
             self.scope & other.scope,
             self.readable & other.readable,
-            self.told & other.told,
+            self.disclosed & other.disclosed,
             other.writer or self.writer,
             other.creating,
         )

@@ -202,7 +202,7 @@ without the right to write met a log that another program was just beginning or 
 
 
 def plain_cause(error: Exception) -> str:
-    """An error of SQLite's in words for whoever has to mend it."""
+    """An error of SQLite's in words for the person who has to mend it."""
     if getattr(error, "sqlite_errorcode", None) in LOG_IN_MOTION:
         return BEING_WRITTEN
     said = str(error)

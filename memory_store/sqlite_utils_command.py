@@ -3,7 +3,7 @@
 Options and output are those of ``sqlite-utils search``: the rows found are handed to its own
 ``query``, which writes them.
 
-Boundary: whoever names the key sees the text. The key is handled by
+Boundary: a caller who names the key sees the text. The key is handled by
 :mod:`memory_store.unlocking` alone; the vault is locked again before anything is written. The rows
 pass through a database in memory.
 """

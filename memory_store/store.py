@@ -213,7 +213,7 @@ class MemoryStore(Actions):
         *,
         creating: bool = False,
         readable: Scope = EVERYTHING,
-        told: Scope = EVERYTHING,
+        disclosed: Scope = EVERYTHING,
         writer: str = "",
     ) -> MemoryStore:
         """The same opened vault with nothing of other collections in it at all.
@@ -223,15 +223,15 @@ class MemoryStore(Actions):
         whether adding to a collection of an unknown name makes one; else that is BadInputError.
         Collections outside of ``readable`` stay sealed: they go by their ids, and where their
         memories are found or listed these are :class:`SealedMemory`, for there is no key to open
-        one. Outside of ``told`` a ``writer`` (any text that stands for one) learns nothing of what
-        is there by writing: collections go by their ids, nothing is recognised but what the same
-        writer imported or published, and no content is shared with another memory.
+        one. Outside of ``disclosed`` a ``writer`` (any text that stands for one) learns nothing of
+        what is there by writing: collections go by their ids, nothing is recognised but what the
+        same writer imported or published, and no content is shared with another memory.
         Closing it does nothing. For the scope of everything it is the store itself.
         """
-        if scope == readable == told == EVERYTHING:
+        if scope == readable == disclosed == EVERYTHING:
             return self
         opened = self._opened
-        vault = opened.vault.limited_to(Limits(scope, readable, told, writer, creating))
+        vault = opened.vault.limited_to(Limits(scope, readable, disclosed, writer, creating))
         limited = MemoryStore.__new__(MemoryStore)
         limited._opened = replace(
             opened,

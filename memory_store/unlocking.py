@@ -5,7 +5,7 @@ logs none and puts none in a message. A secret is never an argument value. The p
 is taken out of ``os.environ`` as soon as it is read, so that child processes do not inherit it;
 the copy the operating system made at start (``/proc/PID/environ``) stays readable to the same
 user until the process ends. A key file must be private (mode 0600) and must not lie in the
-database's own folder, where whoever takes the one takes the other.
+database's own folder, where a thief of one has both.
 
 A passphrase may need this machine's device key besides: that is found by itself, in the state
 folder (``vault/device_keys.py``).
@@ -43,7 +43,7 @@ NOT_SHARED = (
     "If it is your own key, with which you introduced yourself: nothing is shared with you yet, or "
     "no longer"
 )
-"""The file cannot tell: it knows the keys of those alone with whom something is shared."""
+"""The file cannot say which: it holds keys only of persons with whom something is shared."""
 
 
 def open_store(

@@ -40,7 +40,7 @@ def second_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def private_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Cache, configuration and state of this test alone; no key of whoever runs the tests."""
+    """Cache, configuration and state of this test alone; none of the account that runs them."""
     for name in ("CACHE", "CONFIG", "DATA", "STATE"):
         monkeypatch.setenv(f"MEMORY_STORE_{name}", str(tmp_path / "private" / name.lower()))
     for name in (

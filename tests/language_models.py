@@ -1,4 +1,4 @@
-"""Language models for tests: a plugin of ``llm`` whose models say what they are told to.
+"""Language models for tests: a plugin of ``llm`` whose models say what they are asked to.
 
 They are real models in real plugins; nothing of the store is replaced. ``echo``, from the package
 ``llm-echo``, is there besides.

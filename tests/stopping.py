@@ -16,7 +16,7 @@ class _Stopped(Exception):
 
 @contextmanager
 def stopped(after: int = 1) -> Iterator[Progress]:
-    """A ``progress`` that breaks off the work inside when it is told of that many steps.
+    """A ``progress`` that breaks off the work inside after that many steps.
 
     Fails when the work was done before.
     """

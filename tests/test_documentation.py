@@ -234,9 +234,9 @@ def test_every_column_of_a_vault_is_in_the_table_of_what_is_sealed(home: Home) -
         for table in tables
         for row in connection.execute(f"pragma table_info({table})")
     }
-    told = told_columns()
-    assert set(told) == set(columns)
-    for (table, column), state in told.items():
+    listed = listed_columns()
+    assert set(listed) == set(columns)
+    for (table, column), state in listed.items():
         assert (columns[table, column] == "BLOB") == (state != "in clear"), (table, column)
         if state in ("sealed", "empty"):
             values = connection.execute(
@@ -247,7 +247,7 @@ def test_every_column_of_a_vault_is_in_the_table_of_what_is_sealed(home: Home) -
     connection.close()
 
 
-def told_columns() -> dict[tuple[str, str], str]:
+def listed_columns() -> dict[tuple[str, str], str]:
     """(table, column) → ``in clear``, ``sealed``, ``keyed hash``, ``public bytes`` or ``empty``."""
     section = (ROOT / "docs" / "how-it-works" / "sealing.md").read_text("utf-8")
     found = re.findall(

@@ -233,11 +233,11 @@ def test_two_that_add_the_same_at_once_add_it_once(
 ) -> None:
     other = MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model))
     drafts = [MemoryDraft(f"Number {number}", id=str(uuid.uuid4())) for number in range(20)]
-    told: list[bool] = []
+    reported: list[bool] = []
 
     def add(through: MemoryStore) -> None:
         for draft in drafts:
-            told.append(through.add_once([draft])[0].unchanged)
+            reported.append(through.add_once([draft])[0].unchanged)
 
     threads = [threading.Thread(target=add, args=(one,)) for one in (store, other)]
     for thread in threads:
@@ -245,7 +245,7 @@ def test_two_that_add_the_same_at_once_add_it_once(
     for thread in threads:
         thread.join()
     other.close()
-    assert sorted(told) == [False] * 20 + [True] * 20
+    assert sorted(reported) == [False] * 20 + [True] * 20
     assert len(store.list()) == 20
 
 

@@ -105,7 +105,7 @@ class TestStatistics:
         found = compare(values, values)
         assert (found.difference, found.p, found.better, found.worse) == (0.0, 1.0, 0, 0)
 
-    def test_a_clearly_better_run_is_told_from_chance(self) -> None:
+    def test_a_clearly_better_run_is_distinguished_from_chance(self) -> None:
         random = np.random.default_rng(5)
         before = random.uniform(0, 0.7, 60)
         found = compare(before + random.uniform(0, 0.3, 60), before)
@@ -369,15 +369,15 @@ class TestEvaluating:
         assert "recall@100" not in found.baseline.values
 
     def test_progress_counts_queries_over_all_runs(self, notes: MemoryStore) -> None:
-        told: list[tuple[str, int, int | None]] = []
+        reported: list[tuple[str, int, int | None]] = []
         evaluate(
             notes,
             {"q1": "ferry", "q2": "key"},
             {"q1": {"ferry.md": 1}, "q2": {"key.md": 1}},
             {"a": {}, "b": {}},
-            progress=lambda *news: told.append(news),
+            progress=lambda *news: reported.append(news),
         )
-        assert told == [("a", 0, 4), ("a", 1, 4), ("b", 2, 4), ("b", 3, 4)]
+        assert reported == [("a", 0, 4), ("a", 1, 4), ("b", 2, 4), ("b", 3, 4)]
 
     @pytest.mark.parametrize(
         ("options", "settings", "message"),

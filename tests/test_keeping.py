@@ -148,7 +148,7 @@ def test_a_lock_ends_an_export(make_store: Make) -> None:
         list(exported)
 
 
-def test_a_backup_taken_while_somebody_writes_is_whole(
+def test_a_backup_taken_while_a_person_writes_is_whole(
     make_store: Make, key_file: Path, tmp_path: Path
 ) -> None:
     store = make_store()

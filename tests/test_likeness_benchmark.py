@@ -15,7 +15,7 @@ from benchmarks import likeness
 from benchmarks.development_sets import DevelopmentSet, Part
 from benchmarks.sealed import SealedPart
 from benchmarks.tuning import fused_by_each
-from memory_store.records import MemoryDraft, SearchOptions
+from memory_store.records import MemoryDraft, SearchRequest
 from memory_store.search.recipes import DEFAULT
 
 TEXTS = {
@@ -83,12 +83,12 @@ def test_it_ranks_as_the_product_does(small_set: DevelopmentSet, tmp_path: Path)
         asked = sealed.store.search(like=one.id)
         found = ranked.rank(one.ref or "", **likeness.RUNS["default"])
         assert [row.id for row in asked.rows] == [id_ for id_, _ in found.results]
-        (again,) = fused_by_each(sealed, SearchOptions(like=one.id), [DEFAULT])
+        (again,) = fused_by_each(sealed, SearchRequest(like=one.id), [DEFAULT])
         assert list(again) == [row.id for row in asked.rows]
     sealed.close()
 
 
-def test_a_leg_that_finds_more_alone_is_told(small_set: DevelopmentSet, tmp_path: Path) -> None:
+def test_a_leg_that_finds_more_alone_is_said(small_set: DevelopmentSet, tmp_path: Path) -> None:
     figures = likeness.measured(small_set, tmp_path)
     better = replace(figures.together["vector"], mean=figures.together["default"].mean + 0.01)
     worse = replace(figures, together={**figures.together, "vector": better})

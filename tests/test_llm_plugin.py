@@ -31,7 +31,7 @@ NOTES = (
 
 @pytest.fixture
 def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A process of somebody's own, not Datasette's, with llm's files in this test's folder."""
+    """A process of its own, not Datasette's, with llm's files in this test's folder."""
     monkeypatch.setenv("LLM_USER_PATH", str(tmp_path / "llm"))
     monkeypatch.delenv("MEMORY_STORE_DB", raising=False)
     load_plugins()
@@ -96,7 +96,7 @@ class TestTools:
         assert "".join(parts) == text.rstrip()
         assert len(parts) == 2
 
-    def test_what_is_merely_near_is_told_apart(self, notes: MemoryStore) -> None:
+    def test_what_is_merely_near_is_distinguished(self, notes: MemoryStore) -> None:
         toolbox = Memory(str(notes.path))
         near = called(toolbox, "search", query="xyzzy plugh")
         assert near["results"]
@@ -125,7 +125,7 @@ class TestTools:
             ("read", {"id": "key"}, "no memory"),  # a ref: looking for one opens every head
         ],
     )
-    def test_a_models_mistake_is_told_to_the_model(
+    def test_a_models_mistake_is_blamed_on_the_model(
         self, notes: MemoryStore, name: str, arguments: dict[str, Any], said: str
     ) -> None:
         assert said in called(Memory(str(notes.path)), name, **arguments)["error"]
@@ -154,7 +154,7 @@ class TestCommand:
         assert "coat rack" in typed("-m", "echo", "-f", "memory:spare key", "where").stdout
 
     @pytest.mark.parametrize("words", [("-T", "Memory"), ("-f", "memory:spare key")])
-    def test_nothing_is_reached_that_nobody_named(
+    def test_nothing_is_reached_that_no_one_named(
         self, notes: MemoryStore, words: tuple[str, ...]
     ) -> None:
         result = typed("-m", "echo", *words, "hello")

@@ -41,7 +41,7 @@ def test_every_surface_is_asked_and_other_pages_beside_it(loaded: load.Loaded) -
         assert line.allowed_bare == pytest.approx(
             load.ALLOWED * loaded.search * max(1.0, 2 / default_threads())
         )
-    assert any(line.processor > 0 for line in loaded.lines), "what the server used is told"
+    assert any(line.processor > 0 for line in loaded.lines), "what the server used is reported"
     assert loaded.memory[0] > 20_000_000, "a Datasette with an opened vault in it"
     written = json.loads(json.dumps(load.as_json(loaded)))
     assert len(written["headings"]) == len(written["lines"][0]["cells"])

@@ -17,7 +17,7 @@ from benchmarks.development_sets import DevelopmentSet, Gate, development_sets, 
 from benchmarks.gates import Figures, Reranking, failures
 from benchmarks.sealed import SealedPart
 from memory_store.evaluation import Estimate, compare, evaluate, one_evaluation_folder
-from memory_store.records import SearchOptions
+from memory_store.records import SearchRequest
 
 TEXTS = {
     "lease": "The lease of the flat ends in May. The landlord wants the deposit settled.",
@@ -97,8 +97,8 @@ def test_every_gate_shuts(small_set: DevelopmentSet, tmp_path: Path) -> None:
         (replace(good, vector_recall=0.98), Gate(), "vector recall@10 0.9800"),
         (replace(good, plain=estimate_of(good.default.mean * 1.01)), Gate(), "sealed ÷ plain"),
     ]
-    for figures, gate, told in worse:
-        assert [line for line in failures(figures, gate) if told in line], told
+    for figures, gate, reported in worse:
+        assert [line for line in failures(figures, gate) if reported in line], reported
 
 
 def with_leg(figures: Figures, mean: float) -> Figures:
@@ -159,7 +159,7 @@ def test_vectors_are_kept_by_model_and_corpus(small_set: DevelopmentSet, tmp_pat
         again.close()
 
 
-def test_a_reranker_that_nobody_asked_for_is_not_measured(
+def test_a_reranker_that_no_one_asked_for_is_not_measured(
     small_set: DevelopmentSet, tmp_path: Path
 ) -> None:
     without = replace(small_set, rerankers=(), as_filed=())
@@ -174,7 +174,7 @@ def test_tuning_ranks_as_the_product_does(small_set: DevelopmentSet, tmp_path: P
     sealed = SealedPart(part, tmp_path / "small.db")
     found = evaluate(sealed, words, {q: QUERIES[q][1] for q in words}, {"default": {}})
     for name, ranking in found.run("default").rankings.items():
-        (shipped,) = tuning.fused_by_each(sealed, SearchOptions(words[name]), tuning.settings()[:1])
+        (shipped,) = tuning.fused_by_each(sealed, SearchRequest(words[name]), tuning.settings()[:1])
         assert list(shipped) == [place.id for place in ranking]
     sealed.close()
     tried = tuning.trial(small_set, tmp_path, most=10)

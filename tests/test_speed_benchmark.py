@@ -132,12 +132,14 @@ def test_a_cross_encoder_of_random_weights_reads_every_pair(
     monkeypatch.setattr(cross_encoder, "QUERIES", 2)
     monkeypatch.setattr(cross_encoder, "PIECES", 3_000)
     lines = list(cross_encoder.reranking_lines(tmp_path / "reread", 90))
-    told = [line.operation.split() for line in lines]
-    assert [words[:2] for words in told] == [["standard", "search,"], ["deep", "search,"]]
-    assert all(int(words[2]) > 0 and line.theirs for words, line in zip(told, lines, strict=True))
+    reported = [line.operation.split() for line in lines]
+    assert [words[:2] for words in reported] == [["standard", "search,"], ["deep", "search,"]]
+    assert all(
+        int(words[2]) > 0 and line.theirs for words, line in zip(reported, lines, strict=True)
+    )
 
 
-def test_a_target_is_met_or_missed_by_what_is_told() -> None:
+def test_a_target_is_met_or_missed_by_what_is_said() -> None:
     fast, slow = Spent(0.004, 0.005), Spent(0.008, 0.010)
     line = Line("leg", 10, fast, "peer", slow, "≤ 5 ms", 0.005)
     assert line.cells()[-3:] == ("0.50", "≤ 5 ms", "yes")

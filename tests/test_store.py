@@ -111,8 +111,8 @@ def test_the_vectors_of_the_dead_are_not_counted(store: MemoryStore) -> None:
     store.delete(deleted.id)
     store.add("The pump is primed by hand.")
     assert store.stats()["vectors"] == 2
-    told = {check.name: check for check in vault_checks(store.path, store)}
-    assert told["vectors"].detail.startswith("2, made with")
+    reported = {check.name: check for check in vault_checks(store.path, store)}
+    assert reported["vectors"].detail.startswith("2, made with")
 
 
 def test_another_process_sees_what_was_committed_before_its_search(
@@ -182,7 +182,7 @@ def test_writers_and_readers_in_many_threads_agree_in_the_end(store: MemoryStore
     def guarded(work: Callable[..., None], *arguments: str) -> None:
         try:
             work(*arguments)
-        except BaseException as error:  # noqa: BLE001 - told to the test below
+        except BaseException as error:  # noqa: BLE001 - the test reads it below
             errors.append(error)
 
     threads = [threading.Thread(target=guarded, args=(writer, f"w{n}")) for n in range(3)]
@@ -243,7 +243,7 @@ def test_the_change_log_stays_short_and_its_numbers_never_come_back(store: Memor
     assert store.verify()["failures"] == []
 
 
-def test_a_type_means_the_completed_ones_too_and_status_tells_them_apart(
+def test_a_type_means_the_completed_ones_too_and_status_separates_them(
     store: MemoryStore,
 ) -> None:
     open_one = store.add("Paint the hinge.", type="task")

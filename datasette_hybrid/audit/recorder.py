@@ -59,7 +59,7 @@ class Recorder:
     def note(
         self, action: str, *, opened: int = 0, returned: int = 0, session: bool | None = None
     ) -> None:
-        """Something was done on behalf of whoever is asking."""
+        """Something was done for the actor of the running request."""
         asked = asker.get()
         by = surface.get() or surface_of(asked.path)
         if session is None:

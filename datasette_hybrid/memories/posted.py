@@ -87,7 +87,7 @@ def ids_of(value: Any) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
-def told(error: BadRowsError, *, alone: bool) -> tuple[list[str], str]:
+def sentences_of(error: BadRowsError, *, alone: bool) -> tuple[list[str], str]:
     """Sentences that name row and field, and the first of the culprits.
 
     ``alone``: there was one row only, so that its place need not be named.

@@ -19,7 +19,7 @@ from .schemas import Described, Error, What
 DESCRIPTION = """\
 Private notes and memories in Datasette, sealed on disk, searched by name and by meaning.
 
-Somebody without the permission `hybrid-decrypt` gets null for everything that is sealed. A browser
+An actor without the permission `hybrid-decrypt` gets null for everything that is sealed. A browser
 session that unlocked a vault with its secret holds another cookie, which counts as well. Requests
 that change something need a token in the `Authorization` header, or come from a page of the same
 site."""

@@ -58,7 +58,7 @@ class Line:
     """A result's way: its points, the strokes between neighbouring lists, and it in words."""
 
     label: str
-    told: str
+    sentence: str
     points: Sequence[Point]
     strokes: Sequence[tuple[Point, Point]]
 
@@ -168,10 +168,10 @@ def _line(
 ) -> Line:
     at = [(x, _y(ranks[name], drawn)) if name in ranks else None for name, x in columns]
     name = result.row.id[:8] if result.sealed else result.title.striptags()
-    told = ", ".join(f"{name} {rank}" for name, rank in ranks.items())
+    ranked = ", ".join(f"{name} {rank}" for name, rank in ranks.items())
     return Line(
         label=name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…",
-        told=f"{name}: {told}",
+        sentence=f"{name}: {ranked}",
         points=[point for point in at if point],
         strokes=[(one, two) for one, two in pairwise(at) if one and two],
     )

@@ -48,9 +48,9 @@ class Welcome:
 
 
 async def welcome(vault: Vault, grants: Grants, path: str) -> Welcome:
-    """What to show somebody who has not asked yet.
+    """What to show before the first query.
 
-    The same to everybody with the same grants, until something in their collections changes: it is
+    The same to all actors with the same grants, until something in their collections changes: it is
     a search that opens 32 memories, and people come by this page all the time.
     """
     return await work.run(lambda: _kept(vault, grants, path))
@@ -61,7 +61,7 @@ def _kept(vault: Vault, grants: Grants, path: str) -> Welcome:
     now = vault.use(grants.search).generation(), vault.use(grants.decrypt).generation()
     made: Welcome
     made, anew = vault.views.of((welcome, grants, path), now, lambda: _made(vault, grants, path))
-    if not anew:  # the trail tells of titles that were shown, whether or not they were opened now
+    if not anew:  # the trail counts titles that were shown, whether or not they were opened now
         vault.audit.note("search", returned=len(made.newest))
     return made
 

@@ -30,7 +30,7 @@ from . import compat as compat_native
 from .cells import Link, link, memory_actions
 from .descriptions import TABLES
 
-_told: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
+_described: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 """By Datasette: the databases whose tables it knows of."""
 
 Links = Callable[[], Awaitable[list[Link]]]
@@ -224,10 +224,10 @@ async def describe_new(datasette: Any) -> None:
     """The same for 1.0, which keeps it: for vaults that it does not know of yet."""
     if datasette is None:
         return
-    told = _told.setdefault(datasette, set())
+    described = _described.setdefault(datasette, set())
     for vault in vaults_of(datasette).all():
-        if vault.database not in told:
-            told.add(vault.database)
+        if vault.database not in described:
+            described.add(vault.database)
             await compat_native.describe(datasette, vault.database, TABLES)
 
 

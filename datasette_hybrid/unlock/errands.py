@@ -42,7 +42,7 @@ DEEDS = tuple(
     )
 )
 """Addresses that forms are sent to, and what they do there."""
-UNTOLD = frozenset({"id", "version"})  # of no meaning to a reader
+HIDDEN_FIELDS = frozenset({"id", "version"})  # of no meaning to a reader
 SHOWN_OF_ID, SHOWN_OF_VALUE = 8, 200  # characters
 BODY_PATIENCE = 2.0  # seconds: a body that was read already never comes again
 
@@ -73,7 +73,7 @@ class Task:
     details: tuple[tuple[str, str], ...]
 
 
-def told(errand: Errand) -> Task:
+def described(errand: Errand) -> Task:
     """The errand in words, with what its fields say."""
     sentence = f"Send a form to {errand.below}"
     for pattern, words in DEEDS:
@@ -81,7 +81,7 @@ def told(errand: Errand) -> Task:
         if found:
             sentence = words.format(*(one[:SHOWN_OF_ID] for one in found.groups()))
     details = ((name, shortened(value)) for name, value in errand.pairs if value.strip())
-    return Task(sentence, tuple(one for one in details if one[0] not in UNTOLD))
+    return Task(sentence, tuple(one for one in details if one[0] not in HIDDEN_FIELDS))
 
 
 def shortened(value: str) -> str:

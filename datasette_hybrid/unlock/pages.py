@@ -20,7 +20,7 @@ from ..requests.frame import hybrid_path, page, render, unlock_page
 from ..vaults.vault import AnotherKeyError, Vault
 from .attempts import attempts_of
 from .clients import client_of, remember
-from .errands import Errand, from_form, told
+from .errands import Errand, described, from_form
 from .lock_bar import may_lock
 
 SECRET_LIMIT = 4096  # characters
@@ -85,7 +85,7 @@ async def _onward(datasette: Any, request: Any, vault: Vault, errand: Errand) ->
         "action": path + errand.below,
         "fields": errand.pairs,
         "searching": not errand.below,
-        "task": told(errand),
+        "task": described(errand),
     }
     return await render(datasette, request, "hybrid_unlocked.html", context)
 

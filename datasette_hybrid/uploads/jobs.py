@@ -42,7 +42,7 @@ GLANCE_SECONDS = 0.2  # between looks at the lock, while permissions are asked a
 
 
 class WithdrawnError(MemoryStoreError):
-    """Whoever began an import may not write there any more."""
+    """The actor who began an import may not write there any more."""
 
 
 class Job:

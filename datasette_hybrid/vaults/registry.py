@@ -70,7 +70,7 @@ class Vaults:
         for vault in self._each():
             vault.open_configured()  # a vault that cannot be opened says so, and is not in the way
             if vault.problem is None:
-                vault.tell(vault.state())
+                vault.log(vault.state())
         self._started = True
         watcher = threading.Thread(
             target=_watch, args=(weakref.ref(self), self._stopped), name="hybrid-watch", daemon=True

@@ -138,7 +138,7 @@ class Vault:
         """
         known = asker.get()
         whole = scope == EVERYTHING or known is NO_ASKER
-        told = EVERYTHING if whole else known.on(self.database).decrypt
+        disclosed = EVERYTHING if whole else known.on(self.database).decrypt
         writer = secrets.token_urlsafe(16) if known.actor_id is None else f"actor {known.actor_id}"
         if self._rests_now():
             self.open_configured()
@@ -146,7 +146,7 @@ class Vault:
             store = self._present()
             self._used = Moment()
             return store.limited_to(
-                scope, creating=creating, readable=readable, told=told, writer=writer
+                scope, creating=creating, readable=readable, disclosed=disclosed, writer=writer
             )
 
     def _present(self) -> MemoryStore:
@@ -246,9 +246,9 @@ class Vault:
         problem = line.removeprefix("locked: ")
         if self.problem != problem:
             self.problem = problem
-            self.tell(line)
+            self.log(line)
 
-    def tell(self, line: str) -> None:
+    def log(self, line: str) -> None:
         """Say something about this vault on standard error, if that is open. Never a secret."""
         with suppress(OSError, ValueError):
             print(f"datasette-hybrid: {self.database}: {line}", file=sys.stderr)
@@ -289,7 +289,7 @@ class Vault:
                 if present is not None:
                     self._wipe()
                 self.access = access
-                self._adopt(store, "somebody who knew its secret")
+                self._adopt(store, "a browser that sent its secret")
                 self._members_unknown = not store.is_owner
                 return
             self._to_close.callback(store.close)
@@ -379,13 +379,13 @@ class Vault:
         older = store.untold()
         self._older_unshown = older is not None
         if older is not None:
-            self.tell(older)
+            self.log(older)
         background.begin("hybrid-warm", lambda: _warm(store))
         self._search_elsewhere(store)
 
     def _search_elsewhere(self, store: MemoryStore) -> None:
         if self._processes and self._searchers is None:
-            self._searchers = Searchers(store, self._processes, self.tell)
+            self._searchers = Searchers(store, self._processes, self.log)
             store.search_through(self._searchers.ask)
 
     def _wipe(self, reason: str = "", *, exchanged: bool = False) -> None:
@@ -412,7 +412,7 @@ class Vault:
                 self._remember_members(store)
             self.audit.write(store)
         if reason:
-            self.tell(f"locked: {reason}")
+            self.log(f"locked: {reason}")
 
     def _members(self, store: MemoryStore) -> Membership | None:
         """Who is a member of which collection, as the owner's settings say.

@@ -54,7 +54,7 @@ NAMED = {  # what a thief names who knows notes → what the table calls it
         "other_tags": "and so topics of notes but those {}",
     },
 }
-TOLD_APART = 0.05  # p below which the test tells two rankings apart
+SEPARATE = 0.05  # p below which the test separates two rankings
 
 Figures = dict[str, Any]
 
@@ -62,7 +62,7 @@ Figures = dict[str, Any]
 def leaked() -> str:
     """What a thief reads in the file of a vault of each profile, topics in the table or not."""
     kinds: list[Figures] = json.loads(LEAKAGE.read_text("utf-8"))
-    told = {
+    found = {
         "memories counted": lambda one: f"{one['counted']} of {one['memories']}",
         "types, times read": lambda one: f"{one['types']}, {one['times']}",
         "texts whose length no other has, before sealing": lambda one: _share(one["unique_before"]),
@@ -82,7 +82,7 @@ def leaked() -> str:
     }
     heads = [f"`{one['profile']}`, topics in {HEADS[one['kept']]}" for one in kinds]
     rows = [_row("a thief finds", heads), "|---|--:|--:|--:|"]
-    return "\n".join(rows + [_row(name, map(cell, kinds)) for name, cell in told.items()])
+    return "\n".join(rows + [_row(name, map(cell, kinds)) for name, cell in found.items()])
 
 
 def _named(part: str, share: str) -> Callable[[Figures], str]:
@@ -193,14 +193,14 @@ def _by_memory(one: Figures, run: str) -> str:
 
 
 def _verdict(one: Figures) -> Iterator[str]:
-    told: dict[str, list[str]] = {"better than": [], "no worse than": [], "worse than": []}
+    found: dict[str, list[str]] = {"better than": [], "no worse than": [], "worse than": []}
     for run, called in OTHERS.items():
         against = one["comparisons"][run]
         better = "better than" if against["difference"] > 0 else "worse than"
-        told[better if against["p"] < TOLD_APART else "no worse than"].append(
+        found[better if against["p"] < SEPARATE else "no worse than"].append(
             called.partition(":")[0]
         )
-    for said, runs in told.items():
+    for said, runs in found.items():
         if runs:
             yield f"{said} {', '.join(runs)}"
 

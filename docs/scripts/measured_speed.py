@@ -116,18 +116,18 @@ def _load(one: Figures) -> str:
     pages = ", ".join(f"{name} {_time(taken)}" for name, taken in one["idle"].items())
     memory = " + ".join(f"{held / 1e6:.0f}" for held in one["memory"])
     inside = ", ".join(f"{name} {_time(taken)}" for name, taken in one["requests"].items())
-    told = (
+    lines = (
         f"{one['versions']}. In process: {inside}; a search {_time(one['search'])}. Idle: {pages}."
     )
     if memory:
-        told += f" Its processes held {memory} MB at the end."
+        lines += f" Its processes held {memory} MB at the end."
     eight = [line for line in one["lines"] if _has_target(line)]
     others = [line for line in one["lines"] if not _has_target(line)]
-    told += (
+    lines += (
         f" **With 8 clients on the page and JSON, the targets are met in {_met(eight)}**; with "
         f"other crowds and in SQL, held against the same, in {_met(others)}."
     )
-    return f"{told}\n\n{_crowds(one['lines'])}"
+    return f"{lines}\n\n{_crowds(one['lines'])}"
 
 
 def _crowds(lines: Sequence[Figures]) -> str:
@@ -185,15 +185,15 @@ def _sentences() -> Iterator[str]:
 
 def _of_sealing() -> Iterator[str]:
     found = [_find(f"{mode} search, sealed") for mode in ("keyword", "hybrid")]
-    told = [
+    lines = [
         f"{_ratio(line):.2f} × that long ({line['operation'].split()[0]}, {line['size']:,} notes)"
         for line in found
         if line is not None
     ]
-    if told:
+    if lines:
         yield (
             "**Sealing**: beside the same code with a cipher that encrypts nothing, a search takes "
-            f"{', '.join(told)}."
+            f"{', '.join(lines)}."
         )
 
 
@@ -231,13 +231,13 @@ def _of_legs() -> Iterator[str]:
 def _of_clients() -> Iterator[str]:
     for clients in ("clients", "threads"):
         operation = f"vector ranking, two {clients} at once"
-        told = [
+        lines = [
             f"{line['ratio']:.2f} × as many (of {line['size']:,})"
             for line in _lines()
             if line.get("operation") == operation and line["size"] >= HUNDRED
         ]
-        if told:
-            yield f"**Two {clients}** get answers from the vector leg: {', '.join(told)} as one."
+        if lines:
+            yield f"**Two {clients}** get answers from the vector leg: {', '.join(lines)} as one."
 
 
 def _of_imports() -> Iterator[str]:

@@ -31,7 +31,7 @@ MEANINGS = {
     "coverage_power": "keyword places × (share of the query's rarity held) to this power",
     "topic_power": "topic places × (share of the query's words that are topics) to this power",
     "similarity_power": "vector places × (cosine ÷ the best one's) to this power",
-    "neighbour_weights": "weights of the memories before and after, where they are told in order",
+    "neighbour_weights": "weights of the memories before and after, in sequential collections",
     "symbol_alpha": "share of vectors, for queries like an identifier",
     "text_alpha": "share of vectors, for other queries",
     "foreign_vector_weight": "factor on vectors in a language unknown to the model",

@@ -47,7 +47,7 @@ def checked_analyser(name: str) -> str:
 @action(None, writes=False)
 def listed(opened: Opened) -> list[CollectionInfo]:
     """The collections this key may read, with counts."""
-    return opened.vault.collections.told()
+    return opened.vault.collections.infos()
 
 
 @action(None, writes=False)
@@ -134,7 +134,7 @@ def stale(opened: Opened) -> dict[str, int]:
 
 
 def _info(vault: OpenVault, collection: str) -> CollectionInfo:
-    return next(info for info in vault.collections.told() if info.id == collection)
+    return next(info for info in vault.collections.infos() if info.id == collection)
 
 
 # -- members ------------------------------------------------------------------------------
@@ -219,10 +219,10 @@ def delete_collection(opened: Opened, name: str) -> str:
     vault.keyring.check_owner()
     vault.follow_settings()
     collection = vault.collections.find(name)
-    told = vault.collections.names()[collection]
+    called = vault.collections.names()[collection]
     if collection == vault.settings.personal:
         raise BadInputError(
-            f"{told} is the personal collection, which every vault keeps: delete its memories "
+            f"{called} is the personal collection, which every vault keeps: delete its memories "
             "instead",
             "collection",
         )
@@ -232,7 +232,7 @@ def delete_collection(opened: Opened, name: str) -> str:
         vault.refresh_settings()
         storage.erase_traces()
         sweep(storage, vault)
-    return told
+    return called
 
 
 def finish(vault: WholeVault) -> None:

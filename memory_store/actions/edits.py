@@ -217,7 +217,7 @@ def again_if_overtaken(vault: OpenVault, attempt: Callable[[], Answer]) -> Answe
 def _of_type(opened: Opened, memory_id: str, changed: Callable[[str], str]) -> Memory:
     before = open_one(opened.vault, memory_id)
     kind = changed(before.type)
-    if kind == before.type and opened.vault.tells(before.collection):
+    if kind == before.type and opened.vault.discloses(before.collection):
         return shown(opened.vault, [before])[0]
     return _edited(opened, [MemoryChange(before.id, type=kind)])[0]
 
@@ -297,7 +297,7 @@ def _says_the_same(present: Memory | None, wanted: Memory, draft: MemoryDraft) -
 # -- publication --------------------------------------------------------------------------
 #
 # A copy's id is a keyed hash of the original's, so that publishing again finds it without looking
-# at any other memory, and without the key no one can tell a copy from what was written there.
+# at any other memory, and without the key a copy looks like any other memory there.
 # The hash is another one in another vault; there the copy is recognised by what it says.
 
 LEFT_BEHIND: dict[str, Any] = dict.fromkeys(("ref", "source", "parent", "supersedes"))
@@ -339,7 +339,7 @@ def publish(
 
 def _place_of(vault: OpenVault, wanted: Memory) -> tuple[Memory, bool]:
     """The copy with its id, and whether it is there. One that was moved away is left alone, and
-    not told of: it may be where the asker sees nothing."""
+    not mentioned: the caller may not see that collection."""
     keys = vault.keyring.of(wanted.collection)
     for number in count():
         parts = [b"published", wanted.id.encode()] + [str(number).encode()] * bool(number)

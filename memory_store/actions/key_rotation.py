@@ -2,8 +2,8 @@
 
 Boundary: every value is opened under the old key and sealed under the new one, a batch in each
 transaction. Both keys are held until nothing is sealed under the old one; then its wrapped copies
-are deleted and their traces erased. Whoever reads meanwhile opens each value under the epoch that
-it names, and whoever writes looks for a new epoch at the beginning of every transaction.
+are deleted and their traces erased. A reader meanwhile opens each value under the epoch that
+it names, and a writer looks for a new epoch at the beginning of every transaction.
 
 Stopped at any moment, it goes on where it was when it is run again: the settings say which epoch
 is being left, and every sealed value says which one it is sealed in.
@@ -116,7 +116,9 @@ def begin(vault: WholeVault, scope: str) -> None:
     with vault.writing() as storage:
         with storage.transaction(vault.keyring):
             settings = vault.stored_settings(storage)
-            if settings.epoch_of(scope).before is None:  # else somebody began at the same time
+            if (
+                settings.epoch_of(scope).before is None
+            ):  # else another program began at the same time
                 begin_in(storage, vault, settings, [scope])
         vault.refresh_settings()
 
@@ -178,7 +180,7 @@ def _reseal(vault: WholeVault, scope: str, name: str, progress: Progress | None)
         total = rows_of(vault.reader(), scope)
     done = 0
 
-    def tell(count: int) -> None:
+    def report(count: int) -> None:
         nonlocal done
         done += count
         if progress is not None:
@@ -191,12 +193,12 @@ def _reseal(vault: WholeVault, scope: str, name: str, progress: Progress | None)
 
     for exchange in topic_hashes.STEPS if scope != VAULT_SCOPE else ():
         for _ in reseal(exchange, topic_hashes.END):
-            tell(0)
+            report(0)
     finished = False
     while not finished:  # until no process wrote under the old key meanwhile
         for step in STEPS if scope != VAULT_SCOPE else ():
             for count in reseal(step, 0):
-                tell(count)
+                report(count)
         finished = _finish(vault, scope)
 
 

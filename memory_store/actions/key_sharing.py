@@ -1,11 +1,11 @@
-"""Sharing a collection with somebody who has a key of his own, and taking it back.
+"""Sharing a collection with a person who has a key of their own, and taking it back.
 
-Boundary: what somebody introduces himself with is public (names, public keys, and key slots that
-are as hard to open as the vault's). Nothing of it is believed but what his signature covers; that
-it is his is for people to compare by the fingerprint.
+Boundary: an introduction is public (names, public keys, and key slots that are as hard to open as
+the vault's). Only what its signature covers is believed. Whose signature it is, people compare by
+the fingerprint.
 
-Somebody with whom collections are shared is a principal with key slots, a root key and public keys
-of his own. He opens the same file; the collections shared with him are all there is.
+A person with whom collections are shared is a principal with key slots, a root key and public keys
+of their own. They open the same file; the shared collections are all they can see.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ UNREADABLE = (ValueError, FormatError, RecursionError)  # [[[[… goes too deep
 
 
 class Holder(Struct, frozen=True):
-    """Somebody with whom collections (names) are shared, or who asks for it."""
+    """A person with whom collections (names) are shared, or who asks for it."""
 
     name: str
     principal: int
@@ -74,7 +74,7 @@ class Holder(Struct, frozen=True):
 
 
 class Introduction(Struct, frozen=True):
-    """What somebody introduces himself to a vault's owner with: public, and signed by him."""
+    """How a person asks a vault's owner for a share: public, and signed by that person."""
 
     vault: bytes
     name: str
@@ -106,7 +106,7 @@ class IntroductionFile(Struct, frozen=True, kw_only=True):
     signature: bytes
 
 
-# -- whoever is to be shared with ---------------------------------------------------------
+# -- the person to share with ---------------------------------------------------------
 
 
 def introduce(
@@ -197,7 +197,7 @@ def read_introduction(vault: WholeVault, data: bytes) -> Introduction:
     introduction.identity.check_signature(signed, message, "the introduction")
     principal = introduction.identity.principal()
     if any(slot.principal != principal for slot in introduction.slots):
-        raise TamperedError("the introduction: its key slots are somebody else's")
+        raise TamperedError("the introduction: its key slots belong to another person")
     try:
         for slot in introduction.slots:
             check_of_another(slot)
@@ -252,10 +252,10 @@ def holders(opened: Opened) -> list[Holder]:
     vault.keyring.check_owner()
     vault.follow_settings()
     names = vault.collections.names()
-    return [_told(holder, names) for holder in vault.settings.holders]
+    return [_described(holder, names) for holder in vault.settings.holders]
 
 
-def _told(holder: KeyHolder, names: dict[str, str]) -> Holder:
+def _described(holder: KeyHolder, names: dict[str, str]) -> Holder:
     shared = tuple(names[one] for one in holder.collections)
     digest = bytes.fromhex(holder.identity)
     return Holder(holder.name, holder.principal, fingerprint(digest), shared)
@@ -283,11 +283,11 @@ def share(opened: Opened, collection: str, who: bytes | str) -> Holder:
             for epoch, bundle in vault.keyring.of(collection).bundles().items():
                 grant_all(storage, vault, [holder], collection, epoch, bundle)
         vault.refresh_settings()
-    return _told(holder, vault.collections.names())
+    return _described(holder, vault.collections.names())
 
 
 def _let_in(storage: Storage, settings: Settings, new: Introduction) -> KeyHolder:
-    """Write somebody's slots and public keys; who he is goes into the settings."""
+    """Write a person's slots and public keys; their name goes into the settings."""
     principal, identity = new.identity.principal(), new.identity.digest().hex()
     for known in settings.holders:
         if known.identity == identity:
@@ -299,7 +299,7 @@ def _let_in(storage: Storage, settings: Settings, new: Introduction) -> KeyHolde
     for slot in new.slots:
         check_room(storage)
         if storage.slots.exists(slot.id):
-            raise TamperedError("the introduction: its key slots are somebody else's")
+            raise TamperedError("the introduction: its key slots belong to another person")
         insert_slots(storage, slot)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     storage.principals.insert(principal, now)
@@ -308,7 +308,7 @@ def _let_in(storage: Storage, settings: Settings, new: Introduction) -> KeyHolde
 
 
 def _found(settings: Settings, who: str) -> KeyHolder:
-    for names in ("principal", "name"):  # nobody is taken for another whose number is his name
+    for names in ("principal", "name"):  # no name may be the number of another person
         for holder in settings.holders:
             if who == str(getattr(holder, names)):
                 return holder
@@ -341,7 +341,7 @@ def revoke(
 
 
 def _lost(vault: WholeVault, settings: Settings, who: str, name: str | None) -> tuple[str, ...]:
-    """The collections that somebody is to lose. Raises NotFoundError."""
+    """The collections that a person is to lose. Raises NotFoundError."""
     holder = _found(settings, who)
     lost = holder.collections if name is None else (vault.collections.find(name),)
     if not set(lost) <= set(holder.collections):
@@ -351,7 +351,7 @@ def _lost(vault: WholeVault, settings: Settings, who: str, name: str | None) -> 
 
 def _begin_taking_back(vault: WholeVault, who: str, name: str | None) -> tuple[str, ...] | None:
     """Take grants away and begin the next epoch. Returns of which collections, ``None`` where
-    somebody has begun another for one of them meanwhile: it is to be finished first."""
+    another program began one for the same collection meanwhile: it is to be finished first."""
     with vault.gate.entered(), vault.writing() as storage:
         with storage.transaction(vault.keyring):
             settings = vault.stored_settings(storage)  # another program may have shared meanwhile

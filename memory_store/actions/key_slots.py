@@ -58,10 +58,10 @@ def slots(opened: Opened) -> list[KeySlot]:
     """The ways to open the vault that the principal who opened it has, oldest first."""
     vault = opened.vault.whole_vault()
     keyring = vault.keyring
-    return [_told(vault, slot) for slot in list_slots(vault.reader(), keyring.principal)]
+    return [_described(vault, slot) for slot in list_slots(vault.reader(), keyring.principal)]
 
 
-def _told(vault: WholeVault, slot: Slot) -> KeySlot:
+def _described(vault: WholeVault, slot: Slot) -> KeySlot:
     device = named_device(slot) or ""
     return KeySlot(slot.id, slot.kind, slot.created, slot.id == vault.keyring.slot, device)
 
@@ -118,7 +118,7 @@ def _added(vault: WholeVault, secret: Secret) -> KeySlot:
         check_room(storage)
         insert_slots(storage, slot)
         _note(storage, vault, added=slot.id, **chosen)
-    return _told(vault, slot)
+    return _described(vault, slot)
 
 
 @action(None, writes=True)
@@ -146,7 +146,7 @@ def give_device_key(opened: Opened, passphrase: str) -> KeySlot:
         if keyring.slot == before.id:
             keyring.slot, keyring.slot_key = None, None
         storage.erase_traces()
-    return _told(vault, slot)
+    return _described(vault, slot)
 
 
 @action(None, writes=True)
@@ -167,11 +167,11 @@ def remove(opened: Opened, slot: str) -> KeySlot:
                 )
             storage.slots.delete(found.id)
             _note(storage, vault, removed=found.id)
-        told = _told(vault, found)
-        if told.opened:
+        removed = _described(vault, found)
+        if removed.opened:
             keyring.slot = None
         storage.erase_traces()
-    return told
+    return removed
 
 
 class NewRoot(Struct, frozen=True):
@@ -200,7 +200,7 @@ def replace_root(opened: Opened) -> tuple[NewRoot, str]:
     with vault.writing() as storage:
         with storage.transaction(keyring):
             settings = vault.stored_settings(storage)
-            told = _replace_slots(storage, vault, root, code)
+            removed = _replace_slots(storage, vault, root, code)
             storage.keys.insert(
                 [
                     (collection, epoch, OWNER, fresh.wrapped(collection, epoch, bundle))
@@ -216,7 +216,7 @@ def replace_root(opened: Opened) -> tuple[NewRoot, str]:
             vault.change_settings(storage, present=settings, slots=kept, holders=())
         keyring.replace_root(root, generation)
         storage.erase_traces()
-    return NewRoot(told, names), shown
+    return NewRoot(removed, names), shown
 
 
 def _replace_slots(
@@ -231,7 +231,7 @@ def _replace_slots(
     storage.slots.delete_of(OWNER)
     kept = with_new_root(used, vault.vault, keyring.slot_key, keyring.root, root)
     insert_slots(storage, kept, code)
-    return tuple(_told(vault, slot) for slot in present.values())
+    return tuple(_described(vault, slot) for slot in present.values())
 
 
 def _found(present: list[Slot], given: str) -> Slot:

@@ -66,7 +66,7 @@ def open_all(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
 def open_one(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:
     """The memory that :func:`resolve` finds, as it is kept. Raises NotFoundError."""
     opened = open_all(vault, [resolve(vault, given, refs=refs)])
-    if not opened:  # somebody deleted it since it was resolved
+    if not opened:  # it was deleted since it was resolved
         raise NotFoundError(f"no memory {given!r}")
     return opened[0]
 

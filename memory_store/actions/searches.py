@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from memory_store.search.context import SearchContext
     from memory_store.search.query.language import ParsedQuery
 
-MOST_BEGINNINGS = 8  # of one search: between two of them somebody has to write a whole segment
+MOST_BEGINNINGS = 8  # of one search: between two of them a writer has to write a whole segment
 T = TypeVar("T")
 
 
@@ -62,7 +62,7 @@ def search_by_places(
 ) -> SearchResponse:
     """The same for a caller who may not read: order and scores follow from places alone.
 
-    How near a memory is to chosen queries tells its vector, and the vector what it says.
+    From how near a memory is to chosen queries one can compute its vector, and from that its gist.
     The similarities themselves are still in the response. ``parsed`` is the request's query, where
     the caller had to take it apart. Raises as :func:`search`.
     """

@@ -57,7 +57,7 @@ def _id(opened: Opened, collection: str | None) -> str | None:
 def stats(opened: Opened) -> dict[str, Any]:
     """Sizes (bytes) and counts by name, and with what the vault is indexed.
 
-    Of some of its collections alone without the file's size, which tells of all.
+    Of some of its collections alone without the file's size, which counts all.
     """
     vault = opened.vault
     snapshot, settings = vault.snapshot(), vault.settings
@@ -121,7 +121,7 @@ def accept_older(opened: Opened) -> None:
 
 @contextmanager
 def accepting_older_shares(path: Path) -> Iterator[None]:
-    """Open inside what an older vault tells a member; unless that fails, it is the newest for her.
+    """Accept an older share of a member inside; unless that fails, it is the newest for her.
 
     The owner's settings are held against their account as ever.
     """

@@ -108,7 +108,7 @@ class Argon2Parameters(Struct, frozen=True):
     def check(self) -> None:
         """Raise FormatError when the cost is a downgrade, or would exhaust this machine."""
         if any(type(part) is not int for part in (self.memory_kib, self.iterations, self.lanes)):
-            raise FormatError("this vault's passphrase slot has parameters nobody can read")
+            raise FormatError("this vault's passphrase slot has parameters that cannot be read")
         if self.memory_kib < ARGON2_LEAST_MEMORY_KIB or self.iterations < ARGON2_LEAST_ITERATIONS:
             raise FormatError("this vault's passphrase slot is weaker than Argon2id 19 MiB, t 2")
         if (

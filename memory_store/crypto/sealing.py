@@ -145,7 +145,7 @@ def _unpad(padded: bytearray) -> memoryview | None:
 
 
 @functools.cache
-def _nobodys_cipher(suite: int) -> Cipher:
+def _cipher_of_zeros(suite: int) -> Cipher:
     return SUITES[suite](bytearray(KEY_BYTES))
 
 
@@ -155,7 +155,7 @@ def _leave_no_key_behind(suite: int) -> None:
     OpenSSL spreads a key out on the stack at each use and leaves it there: in a server's idle
     thread it stood until the thread had other work. The same work under zeros takes its place.
     """
-    _nobodys_cipher(suite).encrypt(bytes(NONCE_BYTES), b"", None)
+    _cipher_of_zeros(suite).encrypt(bytes(NONCE_BYTES), b"", None)
 
 
 def seal(key: SealingKey, place: Place, content: bytes | bytearray | memoryview) -> bytes:

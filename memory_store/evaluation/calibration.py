@@ -1,7 +1,8 @@
 """Fitting a reranker's calibration to judgements of the vault's own.
 
-Each judged query gives pairs of query and memory: those that were judged, and some of what fusion
-finds for it that nobody judged, which count as irrelevant. The model reads them as a search would.
+Each judged query gives pairs of query and memory: those that were judged, and some that fusion
+finds for it and that have no judgement, which count as irrelevant. The model reads them as a search
+would.
 
 Boundary: opens the memories of these pairs, hands them to the model in this process and keeps
 nothing of them. What is stored in the end are a model's name and numbers.
@@ -85,7 +86,7 @@ def calibrate(
     """Fit the curve of a reranker; store it with :func:`calibration.store_fitted`.
 
     Raises :class:`ModelUnavailableError` without the model, and :class:`BadInputError` where the
-    judgements do not suffice, or the model does not tell what they tell.
+    judgements do not suffice, or the scores of the model do not follow them.
     """
     if asks_for_maxsim(reranker):
         raise BadInputError("reranker: maxsim has no score that could be calibrated", "reranker")

@@ -2,7 +2,7 @@
 
 The turns of a conversation and the entries of a log explain each other; a folder of unrelated notes
 does not. Which it is shows in the vectors: where direct neighbours are more alike than memories a
-little further off, the collection is *told in order*, and a short memory may be judged by its
+little further off, the collection is *sequential*, and a short memory may be judged by its
 neighbours' matches too. (Pairs picked at random would not do for comparison: in two folders stored
 one after the other, neighbours are alike because their folder is.)
 
@@ -28,8 +28,8 @@ FEWEST = 20  # neighbouring pairs that a collection must have to be judged at al
 
 # Standard deviations by which neighbours are more alike than memories further off. Measured: .56
 # to 1.2 in ten conversations, .32 in notes in the order of their paths, 0 in shuffled abstracts.
-UNTOLD = 0.35
-TOLD = 0.75
+NOT_SEQUENTIAL = 0.35
+SEQUENTIAL = 0.75
 SHORT = 50  # words: a longer memory explains itself, the more the longer it is
 _SEED = 20_071  # any number: the same vault is always judged alike
 
@@ -42,18 +42,18 @@ class Neighbours(Struct, frozen=True):
 
     ``beside`` holds, for each distance from 1 to ``REACH``, the ordinals before and after each
     document (int32 [size], -1 for none). ``trust`` (float64 [size], 0-1) is how much its neighbours
-    say about a document: how far its collection is told in order × how short it is itself.
-    ``told`` is the first of the two factors, by collection code.
+    say about a document: how far its collection is sequential × how short it is itself.
+    ``sequential`` is the first of the two factors, by collection code.
     """
 
     beside: tuple[tuple[Ordinals, Ordinals], ...]
     trust: Values
-    told: tuple[float, ...]
+    sequential: tuple[float, ...]
 
     @property
     def any(self) -> bool:
-        """Whether any collection is told in order."""
-        return any(self.told)
+        """Whether any collection is sequential."""
+        return any(self.sequential)
 
     def lifted(self, values: Values, weights: Sequence[float], at: Ordinals) -> Values:
         """``values`` [size] of the documents ``at``, raised where neighbours have more.
@@ -108,13 +108,13 @@ def _found(snapshot: Snapshot) -> Neighbours:
     together = (np.diff(codes[order]) == 0) & (np.diff(created[order]) <= GAP)
     run = np.concatenate([[0], np.cumsum(~together)]) if len(line) else np.zeros(0, np.int64)
     beside = tuple(_beside(line, run, distance, snapshot.size) for distance in range(1, REACH + 1))
-    told = tuple(
-        _told_in_order(snapshot, line[codes[order] == code], beside[0][1])
+    sequential = tuple(
+        _sequential(snapshot, line[codes[order] == code], beside[0][1])
         for code in range(len(snapshot.collections))
     )
     shortness = np.minimum(1.0, SHORT / np.maximum(snapshot.lengths, 1))
-    trust = np.array([*told, 0.0])[snapshot.collection_codes] * shortness
-    return Neighbours(beside, np.where(snapshot.alive, trust, 0.0), told)
+    trust = np.array([*sequential, 0.0])[snapshot.collection_codes] * shortness
+    return Neighbours(beside, np.where(snapshot.alive, trust, 0.0), sequential)
 
 
 def _beside(
@@ -128,7 +128,7 @@ def _beside(
     return before, after
 
 
-def _told_in_order(snapshot: Snapshot, line: Ordinals, after: Ordinals) -> float:
+def _sequential(snapshot: Snapshot, line: Ordinals, after: Ordinals) -> float:
     """0 to 1: how far one collection's neighbours are more alike than memories further off."""
     linked = line[after[line] >= 0] if len(line) else line
     distinct = (snapshot.content_tags[linked] != snapshot.content_tags[after[linked]]).any(axis=1)
@@ -145,7 +145,7 @@ def _told_in_order(snapshot: Snapshot, line: Ordinals, after: Ordinals) -> float
     if len(alike) < FEWEST or len(further) < FEWEST or not further.std():
         return 0.0
     lead = (alike.mean() - further.mean()) / further.std()
-    return float(np.clip((lead - UNTOLD) / (TOLD - UNTOLD), 0.0, 1.0))
+    return float(np.clip((lead - NOT_SEQUENTIAL) / (SEQUENTIAL - NOT_SEQUENTIAL), 0.0, 1.0))
 
 
 def _cosines(snapshot: Snapshot, first: Ordinals, second: Ordinals) -> npt.NDArray[np.float32]:

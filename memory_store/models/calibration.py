@@ -24,7 +24,7 @@ from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.paths import config_folder, replace_file
 
 FILE = "calibrations.json"
-FEWEST = 5  # relevant and irrelevant pairs each: below, two numbers cannot be told from noise
+FEWEST = 5  # relevant and irrelevant pairs each: below, two numbers mean nothing
 NEWTON_STEPS = 50  # convergence takes about ten
 CLOSE_ENOUGH = 1e-10
 EDGE = 1e-12  # raw scores are kept this far from 0 and 1, where their logit ends
@@ -92,7 +92,7 @@ def fit(raw: Sequence[float], relevant: Sequence[bool]) -> Calibration:
     """Logistic regression of relevance on the logit, with Platt's smoothed targets.
 
     Platt, "Probabilistic Outputs for Support Vector Machines" (1999): targets (N₊ + 1) ÷ (N₊ + 2)
-    and 1 ÷ (N₋ + 2) keep the slope finite where scores tell all pairs apart. Raises
+    and 1 ÷ (N₋ + 2) keep the slope finite where scores separate all pairs. Raises
     :class:`BadInputError` with too few pairs of a kind, or if higher scores are not relevant.
     """
     labels = np.asarray(relevant, dtype=bool)

@@ -387,7 +387,7 @@ def quiet_runtime() -> None:
 
 
 def _register(place: ModelPlace) -> str:
-    """Tell FastEmbed of a folder it does not know, and how to pool its output; the name given.
+    """Register a folder that FastEmbed does not know, and how to pool its output; the name given.
 
     Pooling is what sentence-transformers' ``1_Pooling/config.json`` says, else the mean.
     """
@@ -414,7 +414,7 @@ def _register(place: ModelPlace) -> str:
 def _unit(vectors: Sequence[NDArray[Any]] | NDArray[Any]) -> Vectors:
     """Stack to float32 [n, d] of length one; FastEmbed's own are off by rounding or not scaled."""
     unit: Vectors = np.array(vectors, dtype=np.float32)
-    with np.errstate(invalid="ignore", over="ignore"):  # whoever uses a vector looks at it
+    with np.errstate(invalid="ignore", over="ignore"):  # the user of a vector checks it
         lengths = np.linalg.norm(unit, axis=1, keepdims=True)
         unit /= np.maximum(lengths, np.float32(1e-12))  # in place: no copy stays behind
     return unit

@@ -196,7 +196,7 @@ def _mismatch(wanted: Offer, file: str, how: str) -> ModelUnavailableError:
     return ModelUnavailableError(
         f"{file} of {wanted.name} {how}. It is not the file that was "
         f"{'pinned' if pinned else 'recorded'}: nothing was kept.",
-        "another hub (HF_ENDPOINT), and tell its operator",
+        "another hub (HF_ENDPOINT), and report it to the hub",
     )
 
 

@@ -32,7 +32,7 @@ FROM_ARCHIVE = "from an archive"  # the same: of a zip that was on this machine
 
 
 class PinnedFile(Struct, frozen=True):
-    """A file of a model; ``size`` in bytes, ``None`` where no source tells it."""
+    """A file of a model; ``size`` in bytes, ``None`` where no source says it."""
 
     name: str
     sha256: str

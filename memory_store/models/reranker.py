@@ -45,7 +45,7 @@ COMPANIONS = ("tokenizer.json", "config.json", "tokenizer_config.json", "special
 class Reranker(Protocol):
     """A loaded cross-encoder. Safe to use from many threads at once.
 
-    ``calibration`` maps a raw score to a comparable 0-1; ``None`` for a model nobody calibrated.
+    ``calibration`` maps a raw score to a comparable 0-1; ``None`` for a model without one.
     ``fingerprint`` is a hex SHA-256: equal if and only if equal pairs get equal scores.
     """
 

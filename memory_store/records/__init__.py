@@ -51,4 +51,4 @@ from memory_store.records.searches import (
 from memory_store.records.vaults import VaultSettings
 
 SearchOptions = SearchRequest
-"""The name that Python users know."""
+"""The same record under the name that programs import."""

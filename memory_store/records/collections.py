@@ -1,4 +1,4 @@
-"""What is told of collections."""
+"""What a store says about its collections."""
 
 from __future__ import annotations
 

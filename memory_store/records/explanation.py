@@ -235,11 +235,11 @@ class Expand(Stage):
 class Fetch(Stage):
     """The lists that the legs came back with, the index and the model of the vector leg.
 
-    ``told_in_order`` names ordered collections (0–1), ``feedback_from`` is how many memories the
-    second vector search went towards, ``candidates`` how many hold a pattern's words.
+    ``sequential_collections`` are those whose neighbours count (0–1), ``feedback_from`` is how many
+    memories the second vector search went towards, ``candidates`` how many hold a pattern's words.
     """
 
-    told_in_order: Mapping[str, float] | UnsetType = UNSET
+    sequential_collections: Mapping[str, float] | UnsetType = UNSET
     feedback_from: ForSearchers[Number] = UNSET
     candidates: ForSearchers[Number] = UNSET
     lists: InPart[tuple[LegCount, ...] | UnsetType] = UNSET

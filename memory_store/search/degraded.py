@@ -34,7 +34,7 @@ FILES_ARE_SEALED = (
     f"{WITHOUT_SEALED}"
 )
 TO_READERS = "This needs the permission hybrid-decrypt"
-BY_PLACES = f"order and scores tell which is nearer, not how near. {TO_READERS}"
+BY_PLACES = f"order and scores show which is nearer, not how near. {TO_READERS}"
 NOT_READ = f"results keep the order of fusion, for a reranker reads texts. {TO_READERS}"
 
 

@@ -27,7 +27,7 @@ from memory_store.search.expansion.wordings import expansion
 from memory_store.search.facets.selection import narrowing
 from memory_store.search.fusion.pool import settled, unfinished, untried
 from memory_store.search.fusion.rank_fusion import Merged, merge
-from memory_store.search.legs.neighbours import told_in_order
+from memory_store.search.legs.neighbours import sequential_collections
 from memory_store.search.legs.retrieval import MOST_NEWEST, fetch, newest
 from memory_store.search.paging import continue_place, members, not_yet_listed
 from memory_store.search.query.analysis import analyse
@@ -181,7 +181,7 @@ def _fetched(search: Search, probe: LegList | None) -> Fetched:
     with search.trace.stage(Fetch) as note:
         if search.analysis.asks:
             fetched = fetch(search, probe)
-            note.told_in_order = told_in_order(search) or UNSET
+            note.sequential_collections = sequential_collections(search) or UNSET
         else:
             fetched = newest(search)
         if search.recipe.feedback and search.plan.mode == "hybrid":

@@ -1,8 +1,9 @@
 """The search processes of one opened vault: started, asked, replaced, and killed at the lock.
 
-Boundary: hands the vault's root key to processes that this one starts, through a pipe that nobody
-else can open: never on a command line, in the environment or in a file. Passphrases are taken out
-of their environment. :meth:`Searchers.stop` kills them, and waits until their memory is gone.
+Boundary: hands the vault's root key to processes that this one starts, through a pipe that no
+other process can open: never on a command line, in the environment or in a file. Passphrases are
+taken out of their environment. :meth:`Searchers.stop` kills them, and waits until their memory is
+gone.
 """
 
 from __future__ import annotations
@@ -105,13 +106,13 @@ class SearchProcess:
                 pipe.close()  # type: ignore[union-attr]
 
     def _listen(self) -> None:
-        """Hand out answers until there are no more. Whatever ends that, nobody is left waiting."""
+        """Hand out answers until there are no more. At the end no caller is left waiting."""
         try:
             while True:
                 outcome = receive(self._outcomes)
                 self._asked.popleft().set_result(outcome)
         except (OSError, EOFError, pickle.UnpicklingError):
-            return  # gone, or no answers: those who wait are told below
+            return  # gone, or no answers: those who wait get an error below
         finally:
             with self._asking:
                 self._ended = True
@@ -127,9 +128,9 @@ class Searchers:
     costs no more memory than it is worth.
     """
 
-    def __init__(self, store: MemoryStore, count: int, tell: Callable[[str], None]) -> None:
+    def __init__(self, store: MemoryStore, count: int, log: Callable[[str], None]) -> None:
         self._store = store
-        self._tell = tell
+        self._log = log
         self._missing = count
         self._starting = False
         self._unanswered = 0
@@ -230,5 +231,5 @@ class Searchers:
             self._free = deque(other for other in self._free if other is not process)
         if process is not None:
             process.kill()
-        self._tell(f"{problem}: its searches run in the server itself")
+        self._log(f"{problem}: its searches run in the server itself")
         return True

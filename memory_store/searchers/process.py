@@ -1,8 +1,8 @@
 """A search process: ``python -m memory_store.searchers.process``, started by ``pool`` alone.
 
 Boundary: holds the vault's keys, index and models from its start to its end, and ends by being
-killed: the operating system takes the memory back whole. It ends by itself when whoever started it
-is gone. Nothing but answers leaves it, through the pipe.
+killed: the operating system takes the memory back whole. It ends by itself when the server that
+started it is gone. Nothing but answers leaves it, through the pipe.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from memory_store.searchers.wire import (
 from memory_store.session.unlock import open_with_root
 from memory_store.store import MemoryStore, Opening
 
-NICENESS = 5  # when all processors are busy, a page that somebody opens goes before a search
+NICENESS = 5  # when all processors are busy, a page goes before a search
 
 
 def main() -> int:
-    """Open the vault that is named, say so, and answer until nobody asks any more."""
+    """Open the vault that is named, say so, and answer until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's: it ends us
     with contextlib.suppress(AttributeError, OSError):  # not everywhere, nor always allowed
         os.nice(NICENESS)
@@ -74,7 +74,7 @@ def _outcome(store: MemoryStore, question: Question) -> Outcome:
         return Outcome(found=getattr(store, question.method)(question.request))
     except MemoryStoreError as refusal:
         return Outcome(refused=refusal)
-    except Exception:  # noqa: BLE001 - the asker tries it himself, and meets it where he can tell
+    except Exception:  # noqa: BLE001 - the server tries it itself, and meets the error where it can name it
         return Outcome()
 
 

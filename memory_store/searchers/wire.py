@@ -1,9 +1,9 @@
 """What goes through the pipes between a server and its search processes: lengths and bytes.
 
-Boundary: both ends are this package, in one user's processes that started each other; nobody else
-can reach an anonymous pipe. The vault's root key passes once, into a buffer that can be wiped. The
-streams are unbuffered, because a buffer would keep a copy of it. Questions, and the text of what
-was found, pass as pickles.
+Boundary: both ends are this package, in one user's processes that started each other; no other
+process can reach an anonymous pipe. The vault's root key passes once, into a buffer that can be
+wiped. The streams are unbuffered, because a buffer would keep a copy of it. Questions, and the text
+of what was found, pass as pickles.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ READY = Outcome()
 
 
 def send(stream: Stream, message: object) -> None:
-    """Raises ``OSError`` where nobody reads any more."""
+    """Raises ``OSError`` where the other end is closed."""
     send_bytes(stream, pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
 
 
 def send_bytes(stream: Stream, data: bytes | bytearray) -> None:
-    """Raises ``OSError`` where nobody reads any more."""
+    """Raises ``OSError`` where the other end is closed."""
     _write(stream, len(data).to_bytes(LENGTH_BYTES, "big"))
     _write(stream, data)
 

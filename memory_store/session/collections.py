@@ -56,11 +56,11 @@ class Collections:
         }
 
     def analysers(self) -> list[tuple[str, str]]:
-        """The name of each and the analyser that it is indexed with, as :meth:`told` has them."""
+        """The name of each and the analyser that it is indexed with, as :meth:`infos` has them."""
         names, settings = self.names(), self._vault.settings
         return [(name, settings.of(one).analyser) for one, name in names.items()]
 
-    def told(self) -> list[CollectionInfo]:
+    def infos(self) -> list[CollectionInfo]:
         """Every readable collection with its count, in the order they were made."""
         names, settings = self.names(), self._vault.settings
         storage = self._vault.reader()

@@ -132,7 +132,7 @@ class Indexer:
         made = [
             c
             for c in snapshot.collections
-            if settings.of(c).fingerprint == fingerprint and self._vault.tells(c)
+            if settings.of(c).fingerprint == fingerprint and self._vault.discloses(c)
         ]
         tags = snapshot.content_tags
         return {bytes(tags[i]): int(i) for i in snapshot.visible(made).nonzero()[0]}

@@ -39,8 +39,8 @@ class LimitedVault:
     collections in here alone, so that none gives away whether a hidden collection has it; two of
     one name differ in their ids.
 
-    Outside of ``told`` a ``writer`` learns nothing by writing: those collections go by their ids,
-    nothing is recognised there but what this writer wrote, and no body is shared.
+    Outside of ``disclosed`` a ``writer`` learns nothing by writing: those collections go by their
+    ids, nothing is recognised there but what this writer wrote, and no body is shared.
     """
 
     limited = True
@@ -86,10 +86,10 @@ class LimitedVault:
         """The collections that may not be read, or of which a writer learns nothing."""
         readable = self._limits.readable
         held = self.keyring.readable()
-        return frozenset(one for one in held if one not in readable or not self.tells(one))
+        return frozenset(one for one in held if one not in readable or not self.discloses(one))
 
-    def tells(self, collection: str) -> bool:
-        return self.keyring.tells(collection)
+    def discloses(self, collection: str) -> bool:
+        return self.keyring.discloses(collection)
 
     # -- of the whole vault -------------------------------------------------------------
 

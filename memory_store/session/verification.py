@@ -144,7 +144,7 @@ class _Work:
             for sequence, tag, sealed in stored(storage):
                 yield f"expansion {sequence}", partial(vault.expansions.open, tag, sealed)
             yield "audit trail", partial(audit.check, storage, vault.keyring)
-            yield from _slots_of_nobody(vault, storage)
+            yield from _slots_not_listed(vault, storage)
         if vault.settings.topics_kept == MEMORY:
             yield "memory_topics", lambda: _refuse_unless(storage.topics.count() == 0, IN_THE_FILE)
         yield "index", partial(vault.snapshot, whole=True)
@@ -231,10 +231,10 @@ def _check_origins(vault: WholeVault, storage: Storage) -> None:
     _refuse_unless(not wrong, f"memory_sources of {', '.join(wrong[:3])}: not written by a reader")
 
 
-def _slots_of_nobody(vault: WholeVault, storage: Storage) -> Iterator[tuple[str, Check]]:
+def _slots_not_listed(vault: WholeVault, storage: Storage) -> Iterator[tuple[str, Check]]:
     """The slots in the file that say they are the owner's, and that his settings do not name.
 
-    Where he never changed his keys, he wrote none down, and none can be told apart.
+    An owner who never changed a key has listed none, so none can be compared.
     """
     try:
         known = vault.stored_settings(storage).slots

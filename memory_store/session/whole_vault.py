@@ -261,7 +261,7 @@ class WholeVault:
         """The vault itself: there is nothing that it hides."""
         return self
 
-    def tells(self, collection: str) -> bool:
+    def discloses(self, collection: str) -> bool:
         """Always: nothing is hidden."""
         return True
 

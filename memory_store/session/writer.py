@@ -106,7 +106,7 @@ def _replace_rows(storage: Storage, vault: OpenVault, batch: Sequence[Prepared])
         row = present.get(item.memory.id)
         before = row.version if row is not None else 0
         if before != item.memory.version - 1:
-            raise ConflictError(f"memory {item.memory.id} was changed by somebody else meanwhile")
+            raise ConflictError(f"memory {item.memory.id} was changed by another writer meanwhile")
         if row is not None:
             replaced[row.collection].append(row.id)
     _remove(storage, vault, replaced, UPDATED)
@@ -150,7 +150,7 @@ def delete_memories(
             ]
             if changed:
                 raise ConflictError(
-                    f"memory {changed[0]} was changed by somebody else meanwhile", changed
+                    f"memory {changed[0]} was changed by another writer meanwhile", changed
                 )
             gone: dict[str, list[str]] = defaultdict(list)
             for row in present.values():

@@ -51,7 +51,7 @@ SciFact .688 and .688, Cranfield .362 and .361.
 """
 
 UNSTEMMED_LANGUAGES = tuple(code for code, one in _LANGUAGES.items() if not one.stemmer)
-"""Languages that are told apart but have no stemmer: their words are only folded."""
+"""Languages that are recognised but have no stemmer: their words are only folded."""
 
 LANGUAGE_NAMES = {
     code: one.name or (one.stemmer or code).capitalize() for code, one in _LANGUAGES.items()

@@ -3,7 +3,7 @@
 Boundary: data passes through; nothing is kept, and no error quotes it.
 
 Python reads ``NaN`` and half a surrogate pair without a word, and stumbles when it has to write
-them: whoever got one stored would break every later answer that holds it.
+them: one that is stored would break every later answer that holds it.
 """
 
 from __future__ import annotations

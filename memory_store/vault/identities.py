@@ -31,7 +31,7 @@ def known_identity(storage: Storage, principal: int, digest: bytes) -> Identity:
     """A principal's public keys, if they are those of that digest. Raises TamperedError."""
     found = read_identity(storage, principal)
     if found is None or found.digest() != digest:
-        raise TamperedError(f"{TABLE} {principal}: the keys of somebody else")
+        raise TamperedError(f"{TABLE} {principal}: the keys of another person")
     return found
 
 

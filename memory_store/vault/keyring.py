@@ -318,7 +318,7 @@ class LimitedKeyring:
     search and not read it has no key that opens a memory. It is closed by default: no subclass of
     :class:`WholeKeyring`, and what is not written here is refused.
 
-    Those of ``readable`` alone have the keys of memories. Outside of ``told`` the tags of what
+    Those of ``readable`` alone have the keys of memories. Outside of ``disclosed`` the tags of what
     ``writer`` writes equal no other writer's.
     """
 
@@ -384,15 +384,17 @@ class LimitedKeyring:
         """Raise LockedError after a lock."""
         self._whole.check_open()
 
-    def tells(self, collection: str) -> bool:
+    def discloses(self, collection: str) -> bool:
         """Whether the holder may learn what is in a collection, also by what writing answers."""
-        return collection in self._limits.told
+        return collection in self._limits.disclosed
 
     def extend(self, collection: str) -> None:
         """Hold the keys of one more collection."""
         limits, more = self._limits, Scope.of([collection])
-        told = limits.told | more if limits.told.covers(limits.scope) else limits.told
-        self._limits = replace(limits, scope=limits.scope | more, told=told)
+        disclosed = (
+            limits.disclosed | more if limits.disclosed.covers(limits.scope) else limits.disclosed
+        )
+        self._limits = replace(limits, scope=limits.scope | more, disclosed=disclosed)
         self.follow()
 
     def follow(self) -> None:
@@ -406,7 +408,7 @@ class LimitedKeyring:
         limits = self._limits
         if keys.collection not in limits.readable:
             keys = keys.without(*OPENING)
-        if keys.collection in limits.told:
+        if keys.collection in limits.disclosed:
             return keys
         return keys.apart(limits.writer.encode("utf-8", "surrogatepass"))
 

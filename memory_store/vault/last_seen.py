@@ -1,7 +1,7 @@
 """What this machine last saw of a vault, so that an older copy put in its place is noticed.
 
 Boundary: numbers alone (how often each collection was written) in the state folder. The file
-itself cannot tell that all of it was rolled back: everything in an old copy is authentic.
+itself cannot show that all of it was rolled back: everything in an old copy is authentic.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MARK = "older:"  # nor such a one: a place where an older file was, which was no
 WARNING = (
     "this file is older than the one last used on this machine: its latest changes are missing. "
     "After a backup was put back, accept it with memory-store verify DB --accept-older; otherwise "
-    "somebody exchanged the file"
+    "the file was exchanged"
 )
 
 

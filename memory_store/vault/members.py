@@ -64,7 +64,7 @@ def changed_members(
     if not members:
         raise BadInputError("the first member of a collection is its owner", "role")
     raise BadInputError(
-        "a collection with members keeps an owner: make somebody else owner first, "
+        "a collection with members keeps an owner: make another member owner first, "
         "or open it to all",
         "actor",
     )

@@ -21,7 +21,7 @@ from memory_store.errors import FormatError, TamperedError
 MOST_CHARACTERS = 512  # of parameters; ours have 270
 COSTLIEST = 4  # times our own: of a slot that comes from another
 COSTLIEST_FILE = 512  # times our own: of all slots together, a minute or two where all are tried
-UNREADABLE = "this vault's passphrase slot has parameters nobody can read"
+UNREADABLE = "this vault's passphrase slot has parameters that cannot be read"
 
 
 class Parameters(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -86,7 +86,7 @@ def read_share(storage: Storage, keys: CollectionKeys, owner: Identity) -> Share
     opened = bytes(keys.unseal("share", place, sealed))
     if opened[:1] == b"{":
         raise FormatError(
-            f"{TABLE} of {keys.collection}: of an earlier format, which nobody signed. The vault's "
+            f"{TABLE} of {keys.collection}: of an earlier format, without a signature. The vault's "
             "owner has to open it once with this version"
         )
     signed, content = opened[1 : 1 + SIGNATURE_BYTES], opened[1 + SIGNATURE_BYTES :]

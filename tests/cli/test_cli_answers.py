@@ -224,7 +224,10 @@ def test_stages_are_a_table_with_times_and_figures() -> None:
 def test_details_of_any_kind_are_shown_and_fit(
     text: str, several: tuple[str, ...], room: int
 ) -> None:
-    stages = [Expand(model=text, sent=text, variants=several), Fetch(told_in_order={text: 0.5})]
+    stages = [
+        Expand(model=text, sent=text, variants=several),
+        Fetch(sequential_collections={text: 0.5}),
+    ]
     for line in stage_lines(stages, room):
         assert DRIVING.search(line) is None
         assert width(line) <= room

@@ -34,14 +34,14 @@ def test_an_answer_is_printed_with_the_memories_it_cites(vault: Any, writer: Any
 
 def test_as_json_every_memory_that_was_sent_is_named(vault: Any, writer: Any) -> None:
     result = vault.run("ask", QUESTION, "--model", "writer", "--json")
-    told = json.loads(result.stdout)
-    assert told["ok"] is True
-    assert told["question"] == QUESTION
-    assert told["answer"].startswith("On 31 May [1], they say.")
-    assert told["model"] == "writer"
-    assert [source["cited"] for source in told["sources"]][:2] == [True, False]
-    assert set(told["sources"][0]) == {"number", "id", "ref", "title", "created", "cited"}
-    assert told["removed_citations"] == 1
+    reported = json.loads(result.stdout)
+    assert reported["ok"] is True
+    assert reported["question"] == QUESTION
+    assert reported["answer"].startswith("On 31 May [1], they say.")
+    assert reported["model"] == "writer"
+    assert [source["cited"] for source in reported["sources"]][:2] == [True, False]
+    assert set(reported["sources"][0]) == {"number", "id", "ref", "title", "created", "cited"}
+    assert reported["removed_citations"] == 1
 
 
 def test_the_default_model_of_llm_is_named_in_the_output(
@@ -61,9 +61,9 @@ def test_without_a_model_the_results_are_shown_and_what_mends_it(
     assert result.exit_code == 1
     assert "Error: llm knows no language model 'nobody'. Try: llm models" in result.stderr
     if as_json:
-        told = json.loads(result.stdout)
-        assert (told["ok"], told["answer"]) == (False, None)
-        assert told["rows"]
+        reported = json.loads(result.stdout)
+        assert (reported["ok"], reported["answer"]) == (False, None)
+        assert reported["rows"]
     else:
         assert "memories opened" in result.stdout
 
@@ -74,8 +74,8 @@ def test_nothing_found_is_said_without_a_model(
     result = empty_vault.run("ask", QUESTION, "--model", "nobody")
     assert result.exit_code == 0
     assert "Nothing found." in result.stdout
-    told = json.loads(empty_vault.run("ask", QUESTION, "--model", "nobody", "--json").stdout)
-    assert (told["answer"], told["sources"]) == (None, [])
+    reported = json.loads(empty_vault.run("ask", QUESTION, "--model", "nobody", "--json").stdout)
+    assert (reported["answer"], reported["sources"]) == (None, [])
 
 
 def test_filters_and_limits_are_those_of_a_search(vault: Any, writer: Any) -> None:

@@ -69,7 +69,7 @@ def test_matching_words_are_bold(vault: Vault) -> None:
     assert f"{BOLD}lease" in shown
 
 
-def test_a_reader_is_told_the_next_page_and_no_token(vault: Vault) -> None:
+def test_a_reader_gets_the_next_page_and_no_token(vault: Vault) -> None:
     words = ["search", str(vault.path), "lease Lisbon bread", "--mode", "keyword", "--limit", "1"]
     shown, code = session([*words, "--key-file", str(vault.key_file)])
     assert code == 0, shown
@@ -174,9 +174,9 @@ def test_a_running_command_is_stopped_by_the_signal(vault: Any, tmp_path: Path) 
     ) as running:
         waiting = os.open(queries, os.O_WRONLY)  # returns once the command reads
         running.send_signal(signal.SIGINT)
-        _, told = running.communicate(timeout=300)
+        _, reported = running.communicate(timeout=300)
         os.close(waiting)
-    assert (running.returncode, told) == (130, "Stopped.\n")
+    assert (running.returncode, reported) == (130, "Stopped.\n")
 
 
 def test_ctrl_c_at_a_prompt_counts_too_and_no_is_an_answer() -> None:

@@ -46,7 +46,7 @@ def judged(tmp_path: Path) -> tuple[str, ...]:
 
 @pytest.fixture
 def home_made(tmp_path: Path) -> str:
-    """A cross-encoder under a name that nobody calibrated."""
+    """A cross-encoder under a name without a calibration."""
     return str(build(tmp_path / "home-made", words=(*FIRST, *SECOND)))
 
 

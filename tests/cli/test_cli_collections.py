@@ -149,7 +149,7 @@ def test_a_copy_is_recognised_in_another_vault(
     assert other.json("publish", original["id"], "team")["id"] == copy["id"]
 
 
-def test_a_collection_nobody_knows_exits_with_1(empty_vault: Vault) -> None:
+def test_a_collection_no_one_knows_exits_with_1(empty_vault: Vault) -> None:
     assert empty_vault.run("collections", "set", "work", "--analyser", "de").exit_code == 1
 
 

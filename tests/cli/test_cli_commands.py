@@ -169,7 +169,7 @@ def test_everything_is_counted_and_verified(vault: Vault) -> None:
     assert (verified.exit_code, "0 failed" in verified.stdout) == (0, True)
 
 
-def test_an_older_file_is_told_by_every_command_until_it_is_accepted(
+def test_an_older_file_is_said_by_every_command_until_it_is_accepted(
     vault: Vault, tmp_path: Path
 ) -> None:
     backup, newer = tmp_path / "backup.db", tmp_path / "newer.db"
@@ -182,11 +182,11 @@ def test_an_older_file_is_told_by_every_command_until_it_is_accepted(
 
     shutil.copy(backup, vault.path)
     for command in ("stats", "list", "verify"):
-        told = vault.run(command)
-        assert told.stderr.count("older than the one last used") == 1
-        assert f"memory-store verify {vault.path} --accept-older" in told.stderr
-        assert told.exit_code == 0, "an older file is whole"
-    assert "0 failed, but the file is an older one" in told.stdout
+        reported = vault.run(command)
+        assert reported.stderr.count("older than the one last used") == 1
+        assert f"memory-store verify {vault.path} --accept-older" in reported.stderr
+        assert reported.exit_code == 0, "an older file is whole"
+    assert "0 failed, but the file is an older one" in reported.stdout
     assert json.loads(vault.run("verify", "--json").stdout)["older"]
     assert vault.run("verify", "--accept-older").exit_code == 0
     assert vault.run("verify").stderr == ""

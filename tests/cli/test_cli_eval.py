@@ -79,10 +79,14 @@ def test_documents_to_measure_are_not_mixed_with_notes(vault: Vault, tmp_path: P
 
 def test_a_run_is_called_after_its_reranker(embedded: Vault, judged: tuple[str, ...]) -> None:
     runs = ("--recipe", "default", "--recipe", "gnosis", "--mode", "keyword")
-    told = embedded.json("eval", *judged, *runs, "--reranker", "maxsim")
-    assert [run["name"] for run in told["runs"]] == ["default+maxsim", "gnosis+maxsim", "keyword"]
-    told = embedded.json("eval", *judged, *runs, "--reranker", "maxsim", "--no-rerank")
-    assert told["runs"][0]["name"] == "default"
+    reported = embedded.json("eval", *judged, *runs, "--reranker", "maxsim")
+    assert [run["name"] for run in reported["runs"]] == [
+        "default+maxsim",
+        "gnosis+maxsim",
+        "keyword",
+    ]
+    reported = embedded.json("eval", *judged, *runs, "--reranker", "maxsim", "--no-rerank")
+    assert reported["runs"][0]["name"] == "default"
 
 
 def test_without_a_model_the_vector_run_is_left_out_and_named(
@@ -190,7 +194,7 @@ def test_judgements_may_come_from_standard_input(vault: Vault, judged: tuple[str
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "reported"),
     [
         (("--recipe", "soup"), "--recipe: 'soup' is not one of default"),
         (("--recipe", "../x", "--mode", "keyword", "--run-out", "r.tsv"), "--recipe: '../x'"),
@@ -200,11 +204,11 @@ def test_judgements_may_come_from_standard_input(vault: Vault, judged: tuple[str
     ],
 )
 def test_odd_options_are_refused(
-    vault: Vault, judged: tuple[str, ...], words: tuple[str, ...], told: str
+    vault: Vault, judged: tuple[str, ...], words: tuple[str, ...], reported: str
 ) -> None:
     result = vault.run("eval", *judged, *words)
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert reported in result.stderr
 
 
 class TestWithAReranker:

@@ -27,7 +27,7 @@ def test_import_without_a_path_reads_every_known_source_again(vault: Vault, note
     assert "imported 0, unchanged 4, replaced 1" in result.stdout, result.output
 
 
-def test_a_long_import_writes_a_line_of_figures_now_and_then_where_nobody_watches(
+def test_a_long_import_writes_a_line_of_figures_now_and_then_where_no_one_watches(
     empty_vault: Vault, notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short = empty_vault.run("import", str(notes), "--no-embed", "--dry-run")
@@ -68,9 +68,9 @@ def test_what_an_import_forgets_is_named(vault: Vault, notes: Path) -> None:
     gone = [str(notes / name) for name in ("bread.md", "travel/lisbon.md")]
     assert trial.stderr.splitlines() == [f"would be forgotten: {path}" for path in gone]
     rows.write_text('{"id": 0, "text": "Row 0."}\n')
-    told = vault.run(*words, "--dry-run").stderr.splitlines()
-    assert len(told) == 11
-    assert told[-1] == "would be forgotten: and 11 more (--verbose)"
+    reported = vault.run(*words, "--dry-run").stderr.splitlines()
+    assert len(reported) == 11
+    assert reported[-1] == "would be forgotten: and 11 more (--verbose)"
     assert len(vault.run(*words, "--dry-run", "--verbose").stderr.splitlines()) == 21
     report = vault.json(*words)
     assert report["pruned"] == len(report["forgotten"]) == 21
@@ -111,10 +111,10 @@ def test_an_export_imported_again_gives_the_same_memories(
     assert other.run("import", str(folder), "--no-embed").exit_code == 0
     kept = ("id", "title", "text", "topics", "type", "created")
 
-    def told(from_vault: Vault) -> list[tuple[object, ...]]:
+    def reported(from_vault: Vault) -> list[tuple[object, ...]]:
         return sorted(tuple(map(str, (m[k] for k in kept))) for m in from_vault.json("list"))
 
-    assert told(other) == told(vault)
+    assert reported(other) == reported(vault)
 
 
 def test_an_export_can_be_piped(vault: Vault) -> None:

@@ -186,18 +186,20 @@ def test_a_key_is_added_listed_and_removed_in_the_terminal(
     assert "passphrase" not in run("keys", "list", str(vault.path)).stdout
 
 
-def test_a_new_recovery_code_is_told_once(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_recovery_code_is_said_once(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(vault.key_file))
-    told = json.loads(run("keys", "add", str(vault.path), "--recovery", "--json").stdout)
+    reported = json.loads(run("keys", "add", str(vault.path), "--recovery", "--json").stdout)
     monkeypatch.delenv("MEMORY_STORE_KEY_FILE")
-    with open_store(vault.path, ask_passphrase=lambda: told["recovery_code"]) as store:
+    with open_store(vault.path, ask_passphrase=lambda: reported["recovery_code"]) as store:
         assert len(store.list()) == 5
-    old = next(s for s in vault_keys(vault) if s["kind"] == "recovery" and s["id"] != told["id"])
+    old = next(
+        s for s in vault_keys(vault) if s["kind"] == "recovery" and s["id"] != reported["id"]
+    )
     gone = run("keys", "remove", str(vault.path), old["id"], "--key-file", str(vault.key_file))
     assert gone.exit_code == 0, gone.output
     with pytest.raises(WrongKeyError):
         open_store(vault.path, ask_passphrase=lambda: vault.recovery_code)
-    assert told["recovery_code"] not in json.dumps(vault_keys(vault))
+    assert reported["recovery_code"] not in json.dumps(vault_keys(vault))
 
 
 def test_keys_are_replaced_in_the_terminal_and_the_search_finds_as_before(vault: Vault) -> None:
@@ -207,10 +209,10 @@ def test_keys_are_replaced_in_the_terminal_and_the_search_finds_as_before(vault:
     assert done.exit_code == 0, done.output
     assert done.stdout.splitlines()[-1] == "Sealed personal under a new key (number 1)"
     root = run("keys", "rotate", str(vault.path), "--root", "--json", *opening)
-    told = json.loads(root.stdout)
-    assert [slot["kind"] for slot in told["removed"]] == ["recovery"]
+    reported = json.loads(root.stdout)
+    assert [slot["kind"] for slot in reported["removed"]] == ["recovery"]
     assert vault.json("search", "lease", "--mode", "keyword")["rows"] == before
-    with open_store(vault.path, ask_passphrase=lambda: told["recovery_code"]) as store:
+    with open_store(vault.path, ask_passphrase=lambda: reported["recovery_code"]) as store:
         assert store.verify()["failures"] == []
 
 
@@ -220,9 +222,11 @@ def test_a_collection_is_shared_and_taken_back_in_the_terminal(
     opening = ("--key-file", str(vault.key_file))
     alice = tmp_path / "keys" / "alice.key"
     hers, file = ("--key-file", str(alice)), tmp_path / "alice.json"
-    told = run("keys", "introduce", str(vault.path), str(file), "--name", "Alice", *hers)
-    assert told.exit_code == 0, told.output
-    fingerprint, owner = (line.partition(":")[2].strip() for line in told.stdout.splitlines()[-2:])
+    reported = run("keys", "introduce", str(vault.path), str(file), "--name", "Alice", *hers)
+    assert reported.exit_code == 0, reported.output
+    fingerprint, owner = (
+        line.partition(":")[2].strip() for line in reported.stdout.splitlines()[-2:]
+    )
     assert run("keys", "identity", str(vault.path), *opening).stdout.strip() == owner
     share = ("keys", "share", str(vault.path), "personal", "--with", str(file), *opening)
     for words in ((), ("--fingerprint", owner)):

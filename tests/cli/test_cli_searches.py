@@ -46,7 +46,7 @@ def test_a_page_is_named_by_its_number(vault: Vault) -> None:
     assert f"there are {len(whole)} pages" in beyond.stderr
 
 
-def test_who_asks_with_a_token_is_told_the_next_one(vault: Vault) -> None:
+def test_who_asks_with_a_token_gets_the_next_one(vault: Vault) -> None:
     token = vault.json(*SEARCH, "--limit", "1")["next"]
     second = vault.run(*SEARCH, "--limit", "1", "--continue", token).stdout
     assert re.search(r"more: --continue \S{20}", second)
@@ -65,7 +65,7 @@ def test_that_there_is_no_reranker_is_said_in_a_few_words(
     assert "degraded: no reranker" in vault.run(*words).stdout
 
 
-def test_a_budget_is_told_below_the_answer(vault: Vault) -> None:
+def test_a_budget_is_said_below_the_answer(vault: Vault) -> None:
     result = vault.run(*SEARCH, "--budget", "60")
     line = next(line for line in result.stdout.splitlines() if "of 60 tokens" in line)
     assert "(length / 4)" in line
@@ -98,8 +98,8 @@ def test_an_answer_out_of_such_notes_says_it_too(
     embedded: Vault, language_models: LanguageModels
 ) -> None:
     language_models.add("writer", "It ends in May [1].")
-    told = embedded.run("ask", "xyzzy plugh?", "--model", "writer").stdout
-    assert SAID in told.splitlines()
+    reported = embedded.run("ask", "xyzzy plugh?", "--model", "writer").stdout
+    assert SAID in reported.splitlines()
 
 
 def test_a_notebook_shows_the_sentence(store: MemoryStore) -> None:

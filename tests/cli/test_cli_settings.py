@@ -47,14 +47,14 @@ def test_topics_are_taken_out_of_the_file_and_put_back(vault: Vault) -> None:
 
 
 def test_what_cannot_be_set_is_named_with_what_can(vault: Vault) -> None:
-    for words, told in (
+    for words, reported in (
         (("profile", "strict"), "only topics"),
         (("topics",), "table or memory"),
         (("topics", "disk"), "there is: table, memory"),
     ):
         refused = vault.run("settings", *words)
         assert (refused.exit_code, refused.stdout) == (2, "")
-        assert told in refused.stderr
+        assert reported in refused.stderr
 
 
 def test_init_says_what_the_choice_means_and_takes_it(tmp_path: Path) -> None:

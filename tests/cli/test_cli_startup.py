@@ -45,7 +45,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert loaded_by(code) == set()
 
 
-@pytest.mark.parametrize("name", ["Memory", "MemoryDraft", "SearchOptions", "SearchResponse"])
+@pytest.mark.parametrize("name", ["Memory", "MemoryDraft", "SearchRequest", "SearchResponse"])
 def test_the_nouns_load_nothing_heavy(name: str) -> None:
     assert loaded_by(f"from memory_store import {name}") == set()
 
@@ -96,7 +96,7 @@ def test_the_control_notices_a_heavy_import() -> None:
 def test_every_public_name_can_be_imported() -> None:
     import memory_store
 
-    second_names = {"SearchOptions": "SearchRequest"}
+    second_names = {"SearchRequest": "SearchRequest"}
     for name in memory_store.__all__:
         assert getattr(memory_store, name).__name__ == second_names.get(name, name)
 

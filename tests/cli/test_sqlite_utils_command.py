@@ -133,7 +133,7 @@ def test_the_vault_is_searched_from_sql(vault: Vault) -> None:
     assert {"title": "Lease of the flat"} in json.loads(result.stdout)
 
 
-def test_text_is_returned_to_whoever_holds_the_key(vault: Vault) -> None:
+def test_text_is_returned_to_a_caller_who_holds_the_key(vault: Vault) -> None:
     memory = vault.json("list", "--type", "fact")[0]
     sql = f"select memory_text('{memory['id']}') as text"
     result = query(vault.path, sql, MEMORY_STORE_KEY_FILE=str(vault.key_file))

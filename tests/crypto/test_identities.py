@@ -105,7 +105,7 @@ def test_a_fingerprint_is_eight_groups_of_five_digits() -> None:
 
 
 @each_kem
-def test_what_is_sealed_for_somebody_opens_for_him_alone(kem: int) -> None:
+def test_what_is_sealed_for_a_person_opens_for_him_alone(kem: int) -> None:
     sealed = identity_of(root(), kem).sealed(bytearray(b"collection key"), INFO)
     assert opened(root(), kem, sealed, INFO, "a grant") == bytearray(b"collection key")
     complaint = r"^a grant: not sealed for this key, or changed since$"
@@ -127,7 +127,7 @@ def test_sealing_is_hpke_in_base_mode() -> None:
     assert len(sealed) == 32 + len(b"collection key") + 16
 
 
-def test_a_key_encapsulation_nobody_knows_is_refused() -> None:
+def test_a_key_encapsulation_no_one_knows_is_refused() -> None:
     strange = Identity(0x0010, bytes(65), bytes(32))
     with pytest.raises(
         FormatError, match=r"^this machine cannot use the key encapsulation 0x0010$"

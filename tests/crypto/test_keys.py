@@ -95,7 +95,7 @@ def test_the_cost_of_a_passphrase_is_within_bounds(name: str) -> None:
 @pytest.mark.parametrize("value", [65_536.0, float("nan"), True, "65536", None])
 @pytest.mark.parametrize("name", BOUNDS)
 def test_a_cost_that_is_no_whole_number_is_refused(name: str, value: object) -> None:
-    with pytest.raises(FormatError, match=r"^this vault's passphrase slot .* nobody can read$"):
+    with pytest.raises(FormatError, match=r"^this vault's passphrase slot .* cannot be read$"):
         replace(CHEAP, **{name: value}).check()  # type: ignore[arg-type]
 
 
@@ -134,14 +134,14 @@ def test_an_empty_passphrase_is_refused() -> None:
 
 
 @pytest.mark.parametrize("length", [0, 1, 8, 15, 17])
-def test_a_salt_of_another_length_is_refused_and_blocks_nobody(length: int) -> None:
+def test_a_salt_of_another_length_is_refused_and_blocks_no_one(length: int) -> None:
     for _ in range(keys.ARGON2_QUEUE + 2):
         with pytest.raises(FormatError, match=r"^this vault's passphrase slot has no salt of 16"):
             key_from_passphrase("p", bytes(length), CHEAP)
     key_from_passphrase("p", SALT, CHEAP)
 
 
-def test_a_crowd_of_passphrases_is_told_to_come_back() -> None:
+def test_a_crowd_of_passphrases_is_asked_to_come_back() -> None:
     """One at work, four in the queue; the sixth and every later one is refused at once."""
     refused: queue.Queue[MemoryStoreError] = queue.Queue()
     opened: queue.Queue[SecretKey] = queue.Queue()
@@ -153,7 +153,7 @@ def test_a_crowd_of_passphrases_is_told_to_come_back() -> None:
             refused.put(error)
 
     crowd = [threading.Thread(target=derive) for _ in range(9)]
-    with keys._one_derivation:  # nobody gets on
+    with keys._one_derivation:  # no other derivation begins
         for one in crowd:
             one.start()
         complaints = {str(refused.get(timeout=60)) for _ in range(4)}

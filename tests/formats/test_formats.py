@@ -80,8 +80,8 @@ def known(kept: Path) -> dict[str, Any]:
 def others(kept: Path) -> dict[str, Any]:
     """Who opens it besides the owner, and what of it."""
     name, _, profile = kept.stem.rpartition("-")
-    told: dict[str, Any] = json.loads((HERE / f"{name}.json").read_text("utf-8"))["others"]
-    opened: dict[str, Any] = told[profile]
+    reported: dict[str, Any] = json.loads((HERE / f"{name}.json").read_text("utf-8"))["others"]
+    opened: dict[str, Any] = reported[profile]
     return opened
 
 

@@ -1,7 +1,7 @@
 # ruff: noqa: PT017  (what else may happen is no fault)
 """Harnesses for what keys are held in and shared by, and for the globs of an import.
 
-What is signed or sealed is taken twice: as a stranger sends it, and as it is read once somebody
+What is signed or sealed is taken twice: as a stranger sends it, and as it is read once a person
 with a key of his own has signed or sealed it.
 """
 
@@ -37,7 +37,7 @@ KEM_LINE = b"\x01\x00\x20"  # how an identity of X25519 keys begins
 
 
 def identity(data: bytes) -> None:
-    """Somebody's public keys: written again they are the same bytes."""
+    """A person's public keys: written again they are the same bytes."""
     for given in (data, KEM_LINE + data):
         try:
             read = Identity.decoded(given)
@@ -49,7 +49,7 @@ def identity(data: bytes) -> None:
             read.check_signature(data[:64], b"a message", "a grant")
         except TamperedError:
             continue
-        raise AssertionError("whoever made that up has signed it")
+        raise AssertionError("the introduction was not made up: it is signed")
 
 
 @cache
@@ -100,17 +100,17 @@ def introduction(data: bytes) -> None:
     except (BadInputError, TamperedError):
         pass
     try:
-        told, _ = key_sharing._parsed(data)
-        told.message()
+        reported, _ = key_sharing._parsed(data)
+        reported.message()
     except key_sharing.UNREADABLE:
         return
     root = SecretKey(b"a" * 32)
     whose = identity_of(root, X25519)
-    slots = tuple(replace(slot, principal=whose.principal()) for slot in told.slots)
-    told = replace(told, vault=VAULT, identity=whose, slots=slots)
-    written = key_sharing._written(told, signature(root, told.message()))
+    slots = tuple(replace(slot, principal=whose.principal()) for slot in reported.slots)
+    reported = replace(reported, vault=VAULT, identity=whose, slots=slots)
+    written = key_sharing._written(reported, signature(root, reported.message()))
     try:
-        assert read_introduction(vault, written) == told  # type: ignore[arg-type]
+        assert read_introduction(vault, written) == reported  # type: ignore[arg-type]
     except BadInputError as error:
         assert error.parameter == "with"
 

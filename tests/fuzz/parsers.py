@@ -39,7 +39,7 @@ from memory_store.errors import BadInputError, FormatError, MemoryStoreError, Ta
 from memory_store.importing.readers import read_file
 from memory_store.importing.source_file import Failure, Skip, SourceFile
 from memory_store.index.codec import decode, encode
-from memory_store.records import MemoryDraft, SearchOptions, read_request, search_request
+from memory_store.records import MemoryDraft, SearchRequest, read_request, search_request
 from memory_store.search import paging
 from memory_store.search.literal import compiled
 from memory_store.search.query.language import ParsedQuery, parse, resolve_mode
@@ -63,7 +63,7 @@ def query(data: bytes) -> None:
         assert isinstance(parsed, ParsedQuery)
         assert all(phrase.words for phrase in (*parsed.required, *parsed.excluded))
         parsed.reading.encode("utf-8")
-    assert resolve_mode(SearchOptions(text, mode="auto")) in ("hybrid", "literal", "structural")
+    assert resolve_mode(SearchRequest(text, mode="auto")) in ("hybrid", "literal", "structural")
 
 
 def pattern(data: bytes) -> None:
@@ -159,7 +159,7 @@ def continuation(data: bytes) -> None:
     """A token for the next page: as sent by a stranger, and as it would be after unsealing."""
     keys = PageKeys(OneKey(_sealed()[0], None))  # type: ignore[arg-type]
     try:
-        paging.continue_place(lambda: keys, SearchOptions("q", continue_=text_of(data) or None))
+        paging.continue_place(lambda: keys, SearchRequest("q", continue_=text_of(data) or None))
     except BadInputError as error:
         assert error.parameter == "continue"
     try:
@@ -198,7 +198,7 @@ def options(data: bytes) -> None:
     except BadInputError as error:
         assert error.parameter in values
     else:
-        assert isinstance(asked, SearchOptions)
+        assert isinstance(asked, SearchRequest)
         paging._search(asked)
 
 
@@ -262,7 +262,7 @@ def _tokens() -> list[bytes]:
         paging.Place(0, after=(float(np.inf), 1, 2), waiting=(5,)),
     ]
     keys = PageKeys(OneKey(_sealed()[0], None))  # type: ignore[arg-type]
-    tokens = [paging.continue_token(keys, SearchOptions("q"), place) for place in places]
+    tokens = [paging.continue_token(keys, SearchRequest("q"), place) for place in places]
     return [*map(paging._packed, places), *(token.encode() for token in tokens)]
 
 

@@ -1,6 +1,6 @@
 """A folder of notes goes in: what is new, changed, unchanged, broken, and what a kill leaves.
 
-Also when a note was written, as far as time stamps and front matter tell in turn; and how far an
+Also when a note was written, as far as time stamps and front matter say in turn; and how far an
 import is, while a batch is embedded too.
 """
 

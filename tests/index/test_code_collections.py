@@ -102,7 +102,7 @@ class TestCode:
         assert texts(before) == texts(after)
         assert [row.keyword_rank for row in before.rows] == [row.keyword_rank for row in after.rows]
 
-    def test_why_tells_of_a_query_with_names(self, store: MemoryStore) -> None:
+    def test_why_says_of_a_query_with_names(self, store: MemoryStore) -> None:
         store.collections.create("shop", analyser="code")
         code = store.add(CODE, collection="shop")
         note = store.add(PROSE[0])

@@ -77,7 +77,7 @@ class TestTwoModels:
         for place in range(2):  # interleaved by rank
             pair = {row.id for row in everywhere.rows[2 * place : 2 * place + 2]}
             assert pair == {rows[place].id for rows in alone.values()}
-        least = sorted(scores.values())[len(scores) // 2] - 1e-6  # what is told is rounded
+        least = sorted(scores.values())[len(scores) // 2] - 1e-6  # what is reported is rounded
         above = two_models.search(query, min_score=least, **asked)
         assert {row.id for row in above.rows} == {i for i, s in scores.items() if s >= least}
 
@@ -145,7 +145,7 @@ class TestTwoModels:
         assert personal.vector_score != pytest.approx(job.vector_score, abs=1e-4)
         assert len(store.search("automobile", mode="vector").rows) == 1  # one content, one answer
 
-    def test_an_explanation_tells_both_apart(self, two_models: MemoryStore) -> None:
+    def test_an_explanation_names_both(self, two_models: MemoryStore) -> None:
         response = two_models.search("a doctor for the car", explain=True, rerank=False)
         details = {report.stage: report.details for report in response.explain}
         legs = [one["leg"] for one in details["fetch"]["lists"]]

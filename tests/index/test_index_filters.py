@@ -106,7 +106,7 @@ def test_an_edited_memory_is_found_at_its_newest_place():
     assert gone.ordinal_of("no id at all") is None
 
 
-def test_ids_that_share_their_first_half_are_told_apart():
+def test_ids_that_share_their_first_half_are_distinguished():
     keys = [str(uuid.UUID(int=7 << 64 | low)) for low in (3, 1, 2)]
     snapshot = snapshot_of([entry(memory_id=key) for key in keys])
     assert [snapshot.ordinal_of(key) for key in keys] == [0, 1, 2]

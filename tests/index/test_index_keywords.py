@@ -193,7 +193,7 @@ def test_nothing_is_found_in_nothing():
     assert empty.ordinal_of(str(uuid.uuid4())) is None
 
 
-def test_words_and_adjacent_pairs_are_told_for_chosen_documents():
+def test_words_and_adjacent_pairs_are_shown_for_chosen_documents():
     snapshot = snapshot_of(
         [entry(["green", "tea"]), entry(["tea", "green"])], [entry(["green", "tea", "pot"])]
     )
@@ -238,7 +238,7 @@ def test_coverage_is_the_share_of_the_query_s_words_by_rarity(texts, query):
         assert (share < 1e-9) == (not any(held))
 
 
-def test_a_word_nobody_holds_weighs_most():
+def test_a_word_no_one_holds_weighs_most():
     rows = with_ids([(["mill"], ["race"]), ([], ["race"]), ([], ["race"])])
     snapshot = snapshot_of(entries_of(rows))
     known, unknown = (

@@ -1,4 +1,4 @@
-"""Neighbours in time, and whether a collection is told in order."""
+"""Neighbours in time, and whether a collection is sequential."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def at_once(count: int) -> list[float]:
     return [START] * count
 
 
-def test_a_text_that_drifts_is_told_in_order():
+def test_a_text_that_drifts_is_sequential():
     found = neighbours_of(snapshot_of(entries(walk(200), at_once(200))))
     assert found.trust.min() == 1.0
 
@@ -52,10 +52,10 @@ def test_unrelated_notes_are_not():
 
 @given(st.lists(st.integers(1, 119), max_size=8, unique=True))
 def test_how_a_vault_is_cut_into_segments_changes_nothing(cuts):
-    told = entries(walk(120), at_once(120))
+    reported = entries(walk(120), at_once(120))
     borders = [0, *sorted(cuts), 120]
-    pieces = [told[start:end] for start, end in pairwise(borders)]
-    whole, cut = neighbours_of(snapshot_of(told)), neighbours_of(snapshot_of(*pieces))
+    pieces = [reported[start:end] for start, end in pairwise(borders)]
+    whole, cut = neighbours_of(snapshot_of(reported)), neighbours_of(snapshot_of(*pieces))
     assert cut.trust.tolist() == whole.trust.tolist()
     assert [b.tolist() for b, _ in cut.beside] == [b.tolist() for b, _ in whole.beside]
 
@@ -69,7 +69,7 @@ def test_each_collection_is_judged_by_itself():
     assert found.beside[0][1][99] == -1, "no link between collections"
 
 
-def test_two_folders_stored_one_after_the_other_are_not_told_in_order():
+def test_two_folders_stored_one_after_the_other_are_not_in_sequence():
     rng = np.random.default_rng(5)
     centres = np.repeat(unit_vectors(rng, 2), 200, axis=0)
     vectors = centres + unit_vectors(rng, 400)
@@ -81,7 +81,7 @@ def test_a_long_memory_trusts_its_neighbours_less():
     told_entries = entries(walk(200), at_once(200))
     told_entries[7] = replace(told_entries[7], length=4 * SHORT)
     found = neighbours_of(snapshot_of(told_entries))
-    assert found.trust[6] == found.told[0] == 1.0
+    assert found.trust[6] == found.reported[0] == 1.0
     assert found.trust[7] == 0.25
 
 
@@ -92,7 +92,7 @@ def test_many_threads_work_neighbours_out_once():
     assert len(set(map(id, found))) == 1
 
 
-def test_copies_of_one_text_do_not_make_a_collection_told_in_order():
+def test_copies_of_one_text_do_not_make_a_collection_in_sequence():
     vectors = np.repeat(unit_vectors(np.random.default_rng(4), 50), 4, axis=0)
     copies = [
         entry([f"text{n // 4}"], vectors=vector[None, :], created=START)
@@ -101,11 +101,11 @@ def test_copies_of_one_text_do_not_make_a_collection_told_in_order():
     assert not neighbours_of(snapshot_of(copies)).any
 
 
-def test_too_few_neighbours_tell_nothing():
+def test_too_few_neighbours_show_nothing():
     assert not neighbours_of(snapshot_of(entries(walk(20), at_once(20)))).any
 
 
-def test_memories_without_vectors_tell_nothing():
+def test_memories_without_vectors_show_nothing():
     silent = [entry([f"word{n}"], created=START) for n in range(100)]
     assert not neighbours_of(snapshot_of(silent)).any
     assert not neighbours_of(snapshot_of([])).any
@@ -122,7 +122,7 @@ def test_neighbours_are_those_of_the_same_hour_in_the_order_of_their_times():
     assert found.beside[1][1].tolist() == [-1] * 4
 
 
-def test_deleted_memories_are_nobodys_neighbours():
+def test_deleted_memories_are_no_neighbours():
     alive = np.ones(100, dtype=bool)
     alive[50] = False
     found = neighbours_of(snapshot_of(entries(walk(100), at_once(100)), alive=[alive]))
@@ -134,7 +134,7 @@ numbers = st.floats(0, 100, allow_nan=False)
 
 
 @pytest.fixture(scope="module")
-def told() -> Neighbours:
+def reported() -> Neighbours:
     return neighbours_of(snapshot_of(entries(walk(60), at_once(60))))
 
 
@@ -142,45 +142,45 @@ EVERYTHING = np.arange(60, dtype=np.int32)
 
 
 @given(st.lists(numbers, min_size=60, max_size=60), st.lists(st.floats(0, 1), max_size=REACH))
-def test_lifting_lowers_nothing_and_blending_stays_between(told, values, weights):
+def test_lifting_lowers_nothing_and_blending_stays_between(reported, values, weights):
     given_values = np.array(values)
-    assert (told.lifted(given_values, weights, EVERYTHING) >= given_values).all()
-    blended = told.blended(given_values, weights, EVERYTHING)
+    assert (reported.lifted(given_values, weights, EVERYTHING) >= given_values).all()
+    blended = reported.blended(given_values, weights, EVERYTHING)
     assert (blended <= given_values.max() + 1e-9).all()
     assert (blended >= given_values.min() - 1e-9).all()
 
 
 @given(st.lists(numbers, min_size=60, max_size=60), st.lists(st.integers(0, 59), unique=True))
-def test_some_documents_get_what_they_get_among_all(told, values, some):
+def test_some_documents_get_what_they_get_among_all(reported, values, some):
     given_values, at = np.array(values), np.array(some, dtype=np.int32)
-    for work in (told.lifted, told.blended):
+    for work in (reported.lifted, reported.blended):
         assert (
             work(given_values, (0.4, 0.2), at) == work(given_values, (0.4, 0.2), EVERYTHING)[at]
         ).all()
 
 
 @given(st.lists(numbers, min_size=60, max_size=60))
-def test_nothing_changes_without_weights_or_without_trust(told, values):
+def test_nothing_changes_without_weights_or_without_trust(reported, values):
     given_values = np.array(values)
-    distrusted = Neighbours(told.beside, np.zeros(60), (0.0,))
+    distrusted = Neighbours(reported.beside, np.zeros(60), (0.0,))
     for same in (
-        told.lifted(given_values, (), EVERYTHING),
-        told.blended(given_values, (), EVERYTHING),
+        reported.lifted(given_values, (), EVERYTHING),
+        reported.blended(given_values, (), EVERYTHING),
         distrusted.lifted(given_values, (0.5, 0.2), EVERYTHING),
         distrusted.blended(given_values, (0.5, 0.2), EVERYTHING),
     ):
         assert (same == given_values).all()
 
 
-def test_what_is_not_known_of_a_neighbour_counts_as_the_memory_itself(told):
+def test_what_is_not_known_of_a_neighbour_counts_as_the_memory_itself(reported):
     values = np.full(60, np.nan)
     values[30] = 0.5
-    assert told.blended(values, (0.4,), EVERYTHING)[30] == pytest.approx(0.5)
+    assert reported.blended(values, (0.4,), EVERYTHING)[30] == pytest.approx(0.5)
     values[31] = 1.0
     mean = (0.5 + 0.4 * 1.0 + 0.4 * 0.5) / 1.8
-    assert told.blended(values, (0.4,), EVERYTHING)[30] == pytest.approx(mean)
+    assert reported.blended(values, (0.4,), EVERYTHING)[30] == pytest.approx(mean)
 
 
-def test_around_names_each_memory_and_its_neighbours_once(told):
-    assert told.around(EVERYTHING[:2], 2).tolist() == [0, 1, 2, 3]
-    assert told.around(EVERYTHING[:0], 2).tolist() == []
+def test_around_names_each_memory_and_its_neighbours_once(reported):
+    assert reported.around(EVERYTHING[:2], 2).tolist() == [0, 1, 2, 3]
+    assert reported.around(EVERYTHING[:0], 2).tolist() == []

@@ -3,7 +3,7 @@
     python independent_reader.py notes.db --key-file notes.key
 
 It prints titles, topics and texts: the owner's, or what is shared with whose key it is. It refuses
-what the format tells it to.
+what the format says.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Vault:
             raise Refused("older settings", "vault_settings")
 
     def _load_shares(self) -> None:
-        """Somebody else's: what is told of each collection that is shared with him."""
+        """Another person's: what is said of each collection that is shared with him."""
         shares = {}
         for collection in {name for name, _ in self.keys}:
             (sealed,) = self._row(
@@ -196,9 +196,9 @@ class Vault:
             for name, one in shares.items()
         ]
         usual = {"topics": "table", **next(iter(shares.values()))}
-        told = {name: usual[name] for name in ("profile", "topics")}
+        reported = {name: usual[name] for name in ("profile", "topics")}
         self.settings = {
-            **told,
+            **reported,
             "collections": [*shares],
             "epochs": epochs,
             "names": {name: one["name"] for name, one in shares.items()},

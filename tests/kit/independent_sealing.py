@@ -209,24 +209,24 @@ def _of_code(code: str, length: int, refusal: str) -> bytes:
 
 def needed_device(parameters: str) -> tuple[str, str]:
     """The id of the device key that a passphrase needs besides, and that key, sealed; or none."""
-    told = _parameters(parameters)
-    return told.get("device", ""), told.get("device_key", "")
+    reported = _parameters(parameters)
+    return reported.get("device", ""), reported.get("device_key", "")
 
 
 def _parameters(parameters: str) -> dict[str, Any]:
     """What a passphrase's slot says, if it is of the fields and kinds that there are."""
     kinds = {"memory_kib": int, "iterations": int, "lanes": int, "device": str, "device_key": str}
     try:
-        told = json.loads(parameters) if len(parameters) <= 512 else None
-        if any(type(value) is not kinds.get(name) for name, value in told.items()):
+        reported = json.loads(parameters) if len(parameters) <= 512 else None
+        if any(type(value) is not kinds.get(name) for name, value in reported.items()):
             raise ValueError
-        if not {"memory_kib", "iterations", "lanes"} <= told.keys():
+        if not {"memory_kib", "iterations", "lanes"} <= reported.keys():
             raise ValueError
-        if not re.fullmatch("([0-9a-f]{32})?", told.get("device", "")):
+        if not re.fullmatch("([0-9a-f]{32})?", reported.get("device", "")):
             raise ValueError
     except (ValueError, AttributeError, RecursionError):
         raise Refused("unreadable cost") from None
-    return dict(told)
+    return dict(reported)
 
 
 def device_id(device: bytes, vault: bytes) -> str:

@@ -28,7 +28,7 @@ LABEL = b"memory-store/1/"
 
 @dataclass(frozen=True)
 class Grant:
-    """A wrapped collection key of somebody who is not the owner: where it stands, and what is."""
+    """A wrapped collection key of an actor who is not the owner: where it stands, and what is."""
 
     vault: bytes
     collection: str
@@ -79,7 +79,7 @@ def share_content(vault: bytes, collection: str, share: bytes, owner: bytes) -> 
 
 
 def known_identity(connection: sqlite3.Connection, principal: int, digest: bytes) -> bytes:
-    """Somebody's public keys, if they are those of the digest."""
+    """A person's public keys, if they are those of the digest."""
     where = f"vault_identities {principal}"
     row = connection.execute(
         "select public from vault_identities where principal = ?", (principal,)

@@ -370,8 +370,8 @@ def with_device(device: str) -> str:
     key = device_secret(device)
     place = Place(VAULT, "principal 0", "vault_slots", "device", "7a1b")
     kept = sealed(padding(key), "device key", place=place, key=derived(ROOT, "device-wrap"))
-    told = {"device": device_id(key, VAULT), "device_key": base64.b64encode(kept).decode()}
-    return json.dumps({**json.loads(CHEAP), **told}, separators=(",", ":"))
+    reported = {"device": device_id(key, VAULT), "device_key": base64.b64encode(kept).decode()}
+    return json.dumps({**json.loads(CHEAP), **reported}, separators=(",", ":"))
 
 
 def slot_vector(
@@ -396,19 +396,19 @@ def two_factors() -> Iterator[Vector]:
     yield slot_vector("missing device key", "another device key", slot, device=other)
     wrong = "correct horse battery stapler"
     yield slot_vector("wrong secret", "another one, its device key", slot, wrong, DEVICE)
-    told = json.loads(slot.parameters)
+    reported = json.loads(slot.parameters)
     stripped = replace(slot, parameters=CHEAP)
     for device, where in ((None, "not"), (DEVICE, "still")):
         what = f"its device key taken out, {where} at hand"
         yield slot_vector("wrong secret", what, stripped, device=device)
-    renamed = json.dumps({**told, "device": device_id(device_secret(other), VAULT)})
+    renamed = json.dumps({**reported, "device": device_id(device_secret(other), VAULT)})
     swapped = replace(slot, parameters=renamed)
     yield slot_vector("missing device key", "the id of another device key", swapped, device=DEVICE)
     yield slot_vector("wrong secret", "the id of another that is there", swapped, device=other)
-    resealed = replace(slot, parameters=json.dumps({**told, "device_key": "AAAA"}))
+    resealed = replace(slot, parameters=json.dumps({**reported, "device_key": "AAAA"}))
     yield slot_vector("not authentic", "another sealed device key", resealed, device=DEVICE)
     for name in ("../../secret", "AB" * 16, "ab" * 15, "ab" * 17):
-        named = replace(slot, parameters=json.dumps({**told, "device": name}))
+        named = replace(slot, parameters=json.dumps({**reported, "device": name}))
         yield slot_vector("unreadable cost", f"a device key named {name}", named, device=DEVICE)
     given = replace(slot_of("passphrase"), parameters=CHEAP)
     yield slot_vector("opens", "it alone, a device key at hand", given, device=DEVICE)

@@ -52,7 +52,7 @@ COMPLAINTS = {
     "its padding is not ours": "bad padding",
     "weaker than Argon2id": "weak cost",
     "unreasonable Argon2id cost": "excessive cost",
-    "parameters nobody can read": "unreadable cost",
+    "parameters that cannot be read": "unreadable cost",
     "no salt of 16 bytes": "bad salt",
     "it opens no key slot": "wrong secret",
     "also needs the device key": "missing device key",

@@ -112,8 +112,8 @@ DRAFTS = st.lists(
 def test_the_independent_reader_reads_what_this_package_wrote(
     store: MemoryStore, key_file: Path, drafts: list[MemoryDraft], rotate: bool, unread: bool
 ) -> None:
-    told = NOTHING if unread else EVERYTHING
-    store.limited_to(EVERYTHING, told=told, writer="one").add_many(drafts, embed=False)
+    reported = NOTHING if unread else EVERYTHING
+    store.limited_to(EVERYTHING, disclosed=reported, writer="one").add_many(drafts, embed=False)
     if rotate:
         store.keys.rotate("personal")
     # by the store's own SQLite: two libraries on one file undo each other's locks
@@ -228,7 +228,7 @@ def test_the_independent_reader_refuses_what_is_shared_no_more(shared: Shared) -
         ("wrong secret", "delete from vault_slots where principal"),
     ],
 )
-def test_another_key_refuses_what_somebody_changed(
+def test_another_key_refuses_what_a_person_changed(
     shared: Shared, outcome: str, change: str
 ) -> None:
     shared.change(change)

@@ -91,7 +91,7 @@ def test_no_other_curve_nearby_explains_the_judgements_better(seed: int) -> None
         assert loss(best) <= loss(Calibration(best.centre + aside, best.slope * steeper))
 
 
-def test_scores_that_tell_all_pairs_apart_get_a_finite_slope() -> None:
+def test_scores_that_separate_all_pairs_get_a_finite_slope() -> None:
     curve = fit([raw(-9.0)] * 20 + [raw(2.0)] * 10, [False] * 20 + [True] * 10)
     assert 0 < curve.slope < 5
     assert curve(raw(2.0)) > 0.85 > 0.1 > curve(raw(-9.0))

@@ -115,7 +115,7 @@ def test_the_environment_chooses_the_model(tiny: Path, monkeypatch: pytest.Monke
         load_embedder("small")
 
 
-def test_the_fingerprint_tells_models_apart_and_copies_together(
+def test_the_fingerprint_separates_models_and_copies_together(
     embedder: Embedder, tiny: Path, tmp_path: Path
 ) -> None:
     def changed(name: str, file: str, before: bytes, after: bytes) -> str:
@@ -148,7 +148,7 @@ def test_a_folder_says_how_its_output_is_pooled(tiny: Path, tmp_path: Path) -> N
         ("BAAI/bge-small-en-v1.5", "memory-store models get BAAI/bge-small-en-v1.5 --trust"),
     ],
 )
-def test_an_absent_model_names_the_command_that_fetches_it_and_nobody_is_asked(
+def test_an_absent_model_names_the_command_that_fetches_it_and_no_one_is_asked(
     name: str | None,
     command: str,
     without_weights: None,

@@ -100,10 +100,10 @@ class TestPrompts:
     def test_the_prompt_speaks_or_names_the_language(
         self, code: str, language: str, said: str
     ) -> None:
-        told = instructions(code, language)
-        assert said in told
-        assert "{" not in told
-        assert all(f"{kind}:" in told for kind in MOST_LINES)
+        reported = instructions(code, language)
+        assert said in reported
+        assert "{" not in reported
+        assert all(f"{kind}:" in reported for kind in MOST_LINES)
 
     def test_a_model_is_given_the_question_and_the_intent_on_one_line_each(
         self, language_models: LanguageModels
@@ -170,8 +170,8 @@ class TestCalls:
             expanded(model, "my private question")
         assert reason in str(refusal.value)
         assert refusal.value.remedy == remedy
-        told = f"{refusal.value!r} {refusal.value.__cause__!r} {refusal.value.__context__!r}"
-        assert not any(secret in told for secret in ("sk-secret-key", "private question"))
+        reported = f"{refusal.value!r} {refusal.value.__cause__!r} {refusal.value.__context__!r}"
+        assert not any(secret in reported for secret in ("sk-secret-key", "private question"))
 
     def test_a_model_that_hangs_is_not_waited_for(self, language_models: LanguageModels) -> None:
         start = time.monotonic()

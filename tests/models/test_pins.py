@@ -39,7 +39,7 @@ def _default() -> KnownModel:
 @pytest.mark.model
 @pytest.mark.parametrize("revision", WINDOWS)
 def test_the_json_files_of_the_hub_follow_from_the_package_byte_for_byte(revision: int) -> None:
-    """Somebody who changed a pin of theirs would have to change the published package, too."""
+    """A person who changed a pin of theirs would have to change the published package, too."""
     source = offline.weights_folder()
     if source is None:
         pytest.skip("the offline extra is not installed")

@@ -99,7 +99,7 @@ def test_the_threads_are_those_asked_for(tiny_cross_encoder: Path) -> None:
     assert (options.intra_op_num_threads, options.inter_op_num_threads) == (1, 1)
 
 
-def test_a_fingerprint_tells_models_apart(tiny_cross_encoder: Path, tmp_path: Path) -> None:
+def test_a_fingerprint_separates_models(tiny_cross_encoder: Path, tmp_path: Path) -> None:
     known = load_reranker(str(tiny_cross_encoder)).fingerprint
     copy = shutil.copytree(tiny_cross_encoder, tmp_path / "copy")
     assert load_reranker(str(copy)).fingerprint == known

@@ -41,7 +41,7 @@ ALLOW = {"hybrid-search": SEARCHERS, "hybrid-decrypt": READERS, "hybrid-write": 
 
 @dataclass
 class Served:
-    """A Datasette with its vault's database, and requests made by somebody."""
+    """A Datasette with its vault's database, and requests made by one visitor."""
 
     datasette: Any
     database: str = "notes"
@@ -168,7 +168,7 @@ def original(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Fill
 
 
 def fill(store: MemoryStore) -> None:
-    """A memory to find, another one, and one that attacks whoever shows it."""
+    """A memory to find, another one, and one that attacks the page that shows it."""
     store.add(
         "The tomatoes want water every second day.\n\n- feed on Sundays",
         title="Watering the tomatoes",
@@ -210,7 +210,7 @@ def copied(original: Filled, folder: Path) -> Filled:
 
 
 def private_environment(folder: Path, model: Path) -> dict[str, str]:
-    """For a server that outlives a test: folders of its own, the tiny model, nobody's keys."""
+    """For a server that outlives a test: folders of its own, the tiny model, no keys."""
     usual = {name: value for name, value in os.environ.items() if "MEMORY_STORE" not in name}
     names = ("CACHE", "CONFIG", "STATE")
     folders = {f"MEMORY_STORE_{name}": str(folder / "private" / name.lower()) for name in names}

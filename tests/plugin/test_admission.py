@@ -31,7 +31,7 @@ ROWS = [{"title": "Watering the tomatoes"}]
 
 @pytest.fixture
 async def patient(filled: Filled, serve: Serve) -> Served:
-    """Asked by somebody who may read, with a time limit that no test comes near."""
+    """Asked by an actor who may read, with a time limit that no test comes near."""
     return await with_threads(3, filled, serve)
 
 
@@ -100,7 +100,7 @@ async def test_one_search_at_a_time_is_always_possible(
 
 
 async def test_everything_at_once_ends(patient: Served) -> None:
-    """Pages, JSON and SQL in one queue: nobody waits in a circle, and each gets an answer."""
+    """Pages, JSON and SQL in one queue: no one waits in a circle, and each gets an answer."""
     paths = ("?q=tomatoes", ".json?q=tomatoes", "/notes/memories", "/-/hybrid?q=tomatoes")
 
     async def visit(path: str) -> bool:
@@ -115,7 +115,7 @@ async def test_everything_at_once_ends(patient: Served) -> None:
     assert await answers(patient, TABLE) == ROWS
 
 
-async def test_whoever_waits_too_long_is_gone_when_their_turn_comes() -> None:
+async def test_a_caller_who_waits_too_long_is_gone_when_their_turn_comes() -> None:
     queue = WorkQueue(workers=1, waiting=1)
     came = threading.Event()
     async with busy(queue, 1):

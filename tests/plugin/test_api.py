@@ -215,8 +215,8 @@ async def test_nothing_else_names_a_memory_lest_every_head_is_opened(
     assert (await root.get(f"{path}.json")).status_code == 404
     assert (await served.by("alice").get(f"{path}.json")).status_code == 404
     assert (await root.get(path)).status_code == 404
-    told = (await root.get(f".json?q=named&why={name}")).json()["why"]
-    assert ("ids only here" if name == "named-by-ref" else "no such memory") in told["reason"]
+    reported = (await root.get(f".json?q=named&why={name}")).json()["why"]
+    assert ("ids only here" if name == "named-by-ref" else "no such memory") in reported["reason"]
     assert await root.sql("select memory_text(:name) text", name=name) == [{"text": None}]
     for method, address, body in (
         ("PATCH", f"{path}.json", {"title": "Found by ref"}),

@@ -26,7 +26,7 @@ async def trail(served: Served, query: str = "") -> Any:
     return answer.json()
 
 
-def told(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+def reported(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     """Events, oldest first, as (who, surface, action, opened, returned)."""
     keys = ("who", "surface", "action", "opened", "returned")
     return [tuple(row[key] for key in keys) for row in reversed(rows)]
@@ -50,7 +50,7 @@ async def test_every_surface_is_heard(served: Served) -> None:
     await served.by("alice").get(".json?q=tomatoes")  # who may search and not read
     await served.by("alice").get(f"{served.base}/memories/{ONE}.json")
     await served.by("mallory").get(".json?q=tomatoes")  # opens nothing: not in the trail
-    events = told((await trail(served))["rows"])
+    events = reported((await trail(served))["rows"])
     assert events[0] == ("server", "server", "unlock", 0, 0)
     for surface in ("json", "page", "csv", "sql", "table"):
         assert ("bob", surface, "search", opened, returned) in events, surface
@@ -64,7 +64,7 @@ async def test_every_surface_is_heard(served: Served) -> None:
     assert "mallory" not in {event[0] for event in events}
 
 
-async def test_sessions_and_wrong_secrets_are_told_apart(filled: Filled, serve: Serve) -> None:
+async def test_sessions_and_wrong_secrets_are_distinguished(filled: Filled, serve: Serve) -> None:
     served = await serve(filled.path)
     await served.submit("/unlock", {"secret": "not the passphrase"})
     response = await served.submit("/unlock", {"secret": PASSPHRASE})
@@ -73,7 +73,7 @@ async def test_sessions_and_wrong_secrets_are_told_apart(filled: Filled, serve: 
     await session.submit("/lock", {}, page="?q=x")
     response = await served.submit("/unlock", {"secret": PASSPHRASE})
     session = Served(served.datasette, "notes", dict(response.cookies))
-    events = told((await session.get(f"{served.base}/audit.json")).json()["rows"])
+    events = reported((await session.get(f"{served.base}/audit.json")).json()["rows"])
     assert [(who, action) for who, _, action, *_ in events if action != "search"] == [
         ("anonymous", "failed unlock"),
         ("unlocked session", "unlock"),
@@ -93,7 +93,7 @@ async def test_only_those_with_the_permission_read_the_trail(served: Served) -> 
     assert "Audit trail" in (await served.by("root").get("?q=tomatoes")).text
 
 
-async def test_an_allow_block_lets_somebody_read_it_and_nothing_else(
+async def test_an_allow_block_lets_a_person_read_it_and_nothing_else(
     filled: Filled, serve: Serve
 ) -> None:
     allow = {**ALLOW, "hybrid-audit": {"id": "auditor"}}
@@ -181,7 +181,7 @@ async def test_searching_again_and_again_pushes_nothing_out_of_the_trail(
     await served.by("bob").get(".json?q=tomatoes")
     vault = served.vault
     for _ in range(8):
-        for _ in range(30):  # as many as a page that searches while somebody types
+        for _ in range(30):  # as many as a page that searches while a person types
             await served.by("alice").get(".json?q=tomatoes&mode=keyword&limit=1")
         vault.write_audit()
     totals = {one["who"]: one for one in (await trail(served))["totals"]}
@@ -228,7 +228,7 @@ async def test_what_cannot_be_written_is_shown_from_memory(
     served = await serve(options=filled.options(allow=ALLOW), immutables=[str(filled.path)])
     served = Served(served.datasette, "notes")
     await served.by("bob").get(".json?q=tomatoes")
-    events = told((await trail(served))["rows"])
+    events = reported((await trail(served))["rows"])
     assert ("bob", "json", "search") in [event[:3] for event in events]
     assert "the audit trail is kept in memory" in capsys.readouterr().err
     page = await served.by("root").get(f"{served.base}/audit")

@@ -15,7 +15,7 @@ pytestmark = MARKS
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder of notes, as somebody has one."""
+    """A folder of notes, as a person has one."""
     made = tmp_path / "autumn"
     (made / "deep").mkdir(parents=True)
     (made / "quinces.md").write_text("# Quinces\n\nA crate of quinces in the cellar.")

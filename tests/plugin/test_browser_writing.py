@@ -209,7 +209,7 @@ def test_everything_works_without_scripts(
     assert len(kept(filled)) == 3
 
 
-def test_the_forms_tell_a_screen_reader_what_is_what(
+def test_the_forms_show_a_screen_reader_what_is_what(
     shared: str, page: Any, tmp_path: Path
 ) -> None:
     unlocked(page, shared, PASSPHRASE)

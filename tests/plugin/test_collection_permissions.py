@@ -58,7 +58,7 @@ async def found(asked: Served, query: str = "plums") -> dict[str, str | None]:
 
 
 async def held(asked: Served) -> dict[str, list[str]]:
-    """Collection → permissions, as the asker is told; ``{}`` where nothing is."""
+    """Collection → permissions, as the asker reads them; ``{}`` where nothing is."""
     response = await asked.get(f"{asked.base}/collections.json")
     if response.status_code == 403:
         return {}
@@ -274,8 +274,8 @@ async def test_tokens_made_by_core_carry_restrictions_to_collections(
     )
     token = await shared.datasette.create_token("wanda", restrictions=restrictions)
     bearer = {"Authorization": f"Bearer {token}"}
-    nobody = shared.by(None)
-    response = await nobody.get(f"{shared.base}/collections.json", headers=bearer)
+    stranger = shared.by(None)
+    response = await stranger.get(f"{shared.base}/collections.json", headers=bearer)
     assert {row["id"]: row["permissions"] for row in response.json()["rows"]} == {
         parts.work: ["hybrid-search"],
         parts.closed: ["hybrid-write"],
@@ -283,9 +283,9 @@ async def test_tokens_made_by_core_carry_restrictions_to_collections(
     path = f"{shared.base}/memories.json"
     for collection, status in ((parts.closed, 201), (parts.work, 400), (parts.personal, 400)):
         new = {"text": "By a token", "collection": collection}
-        response = await nobody.send("POST", path, new, headers=bearer)
+        response = await stranger.send("POST", path, new, headers=bearer)
         assert response.status_code == status, response.text
-    broken = await nobody.get(".json?q=plums", headers={"Authorization": "Bearer dstok_broken"})
+    broken = await stranger.get(".json?q=plums", headers={"Authorization": "Bearer dstok_broken"})
     assert broken.status_code == 401
 
 

@@ -47,9 +47,9 @@ async def test_the_list_says_what_one_may_do_where(served: Served) -> None:
     (personal,) = await rows(served.by("alice"))
     assert personal["name"] is None  # sealed to those who may not read
     assert personal["permissions"] == ["hybrid-search"]
-    for nobody in (None, "mallory"):
-        assert (await served.by(nobody).get(served.base + "/collections.json")).status_code == 403
-        assert (await served.by(nobody).get(served.base + "/collections")).status_code == 403
+    for stranger in (None, "mallory"):
+        assert (await served.by(stranger).get(served.base + "/collections.json")).status_code == 403
+        assert (await served.by(stranger).get(served.base + "/collections")).status_code == 403
 
 
 async def test_a_private_collection_exists_for_its_owner_alone(served: Served) -> None:
@@ -88,7 +88,7 @@ async def test_making_one_needs_the_permission_to_write(served: Served) -> None:
 
 
 async def test_a_name_may_be_taken_by_one_that_is_hidden(served: Served) -> None:
-    """Refusing it would tell that there is one."""
+    """Refusing it would show that there is one."""
     first = await made(served.by("wanda"), "Presents", private=True)
     second = await made(served.by("root"), "Presents")
     assert first != second
@@ -156,7 +156,7 @@ async def test_only_owners_choose_members(served: Served) -> None:
             served.by(actor), "PUT", f"/{diary}/members/eve.json", {"role": "reader"}
         )
         assert response.status_code == (404 if actor else 403)
-    (personal,) = await rows(served.by("root"))  # open: nobody owns it
+    (personal,) = await rows(served.by("root"))  # open: it has no owner
     response = await change(
         served.by("root"), "PUT", f"/{personal['id']}/members/root.json", {"role": "owner"}
     )
@@ -188,7 +188,7 @@ async def test_a_closed_collection_keeps_an_owner(served: Served) -> None:
     assert (now["name"], now["open"]) == ("Open diary", True)
 
 
-async def test_whoever_unlocked_closes_and_opens_any_collection(
+async def test_a_caller_who_unlocked_closes_and_opens_any_collection(
     filled: Filled, serve: Serve
 ) -> None:
     served = await serve(filled.path, options={"notes": {"allow": {"hybrid-search": True}}})
@@ -328,7 +328,7 @@ async def test_members_are_those_of_the_file_that_is_there(
     assert vault.membership().members[plans] == {"carol": "owner"}
 
 
-async def test_where_members_cannot_be_read_nobody_gets_anything(
+async def test_where_members_cannot_be_read_no_one_gets_anything(
     served: Served, filled: Filled, capfd: Any
 ) -> None:
     connection = sqlite3.connect(filled.path)
@@ -340,11 +340,12 @@ async def test_where_members_cannot_be_read_nobody_gets_anything(
         for path in ("?q=tomatoes", ".json?q=tomatoes", served.base + "/collections.json"):
             assert (await served.by("root").get(path)).status_code == 403
     assert await served.by("bob").sql("select hybrid_search('tomatoes') found") == [{"found": "[]"}]
-    told = capfd.readouterr().err
+    reported = capfd.readouterr().err
     assert (
-        told.count("its members cannot be read, so no permission is granted (TamperedError)") == 1
+        reported.count("its members cannot be read, so no permission is granted (TamperedError)")
+        == 1
     )
-    assert "Traceback" not in told
+    assert "Traceback" not in reported
 
 
 async def test_actor_ids_are_compared_as_text(served: Served) -> None:
@@ -377,7 +378,7 @@ async def test_a_name_and_members_are_changed_together_or_not_at_all(served: Ser
 
 
 async def test_who_is_no_owner_any_more_changes_no_members(served: Served) -> None:
-    """Also when somebody else's change was written a moment before."""
+    """Also when another person's change was written a moment before."""
     diary = await made(served.by("wanda"), "Diary", private=True)
     store = served.store
     store.collections.change_members(diary, {"bob": "owner"})

@@ -21,7 +21,7 @@ def test_the_twins_are_alike() -> None:
 TWINS = ("metadata.yml", "datasette.yaml")
 
 
-async def test_they_open_the_demo_vault_for_root_and_nobody_else(
+async def test_they_open_the_demo_vault_for_root_and_no_other(
     filled: Filled, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(filled.key_file))

@@ -1,4 +1,4 @@
-"""A browser with cookies that nobody can read is told so, and others are served."""
+"""A browser with cookies that no one can read gets a message, and others are served."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""While several search, other requests go first, for a moment; nobody waits for long."""
+"""While several search, other requests go first, for a moment; no one waits for long."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_those_who_came_while_a_search_waited_for_its_turn_go_first_and_fi
     assert await asyncio.gather(*waiting) == [True, True]
 
 
-async def test_nobody_waits_longer_than_their_patience_in_however_many_steps(
+async def test_no_one_waits_longer_than_their_patience_in_however_many_steps(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(turns, "PATIENCE", 0.5)
@@ -114,7 +114,7 @@ async def test_nobody_waits_longer_than_their_patience_in_however_many_steps(
     assert all(0.45 <= seconds < 5 for seconds in took)
 
 
-async def test_other_pages_wait_for_nobody() -> None:
+async def test_other_pages_wait_for_no_one() -> None:
     requests = Requests()
     async with unfinished(requests, True, True, False):
         assert await waited(requests, search=False) < PATIENCE / 2

@@ -43,16 +43,16 @@ def page(name: str) -> str:
         ("sql", {"hybrid_search", "hybrid_explain", "memory_text", "topic_hash", "rrf"}),
     ],
 )
-def test_every_name_is_told(document: str, names: set[str]) -> None:
+def test_every_name_is_said(document: str, names: set[str]) -> None:
     text = page(document)
-    told = {
+    reported = {
         word for code in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"[\w-]+", code)
     }
-    told |= set(re.findall(r"`([^`\n]+)`", text))  # names of several words
-    assert set(names) - told == set()
+    reported |= set(re.findall(r"`([^`\n]+)`", text))  # names of several words
+    assert set(names) - reported == set()
 
 
-def test_every_page_and_endpoint_is_told() -> None:
+def test_every_page_and_endpoint_is_said() -> None:
     text = "".join(page(name) for name in PAGES)
     for pattern, _ in routes()[:-NOWHERE]:
         ending = re.sub(r"\(\?P<\w+>[^)]*\)", "X", pattern).rstrip("$").replace("\\", "")
@@ -65,7 +65,7 @@ def _told(last: str, text: str) -> bool:
     return f"/{last}" in text or f"`{last}`" in text
 
 
-def test_limits_are_told_as_they_are() -> None:
+def test_limits_are_shown_as_they_are() -> None:
     search_page, importing = (page(name) for name in ("search-page", "importing"))
     assert f"the last {questions.MOST} questions of a vault, up to 16 KB" in " ".join(
         search_page.split()

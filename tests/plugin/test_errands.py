@@ -1,4 +1,4 @@
-"""What somebody asked for is still there after unlocking: its options, its address, its secrecy."""
+"""What a person asked for is still there after unlocking: its options, its address, its secrecy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONE = f"{BASE}/memories/00000000-0000-4000-8000-000000000001"
 
 
 class Page:
-    """A page as somebody without scripts uses it: its one form, filled in and sent."""
+    """A page as a person without scripts uses it: its one form, filled in and sent."""
 
     def __init__(self, served: Served, response: Any) -> None:
         self.served = served
@@ -139,7 +139,7 @@ async def test_nothing_that_another_site_sends_is_carried_or_shown(
 
 
 @pytest.mark.parametrize(
-    ("below", "fields", "told"),
+    ("below", "fields", "reported"),
     [
         (ONE.removeprefix(BASE) + "/delete", {"version": "1"}, ["Delete memory 00000000 for good"]),
         ("/collections", {"do": "create", "name": "Boats"}, ["collections", "name: Boats"]),
@@ -147,7 +147,7 @@ async def test_nothing_that_another_site_sends_is_carried_or_shown(
     ],
 )
 async def test_what_is_to_be_sent_is_named_before_it_is_sent(
-    closed: Served, below: str, fields: dict[str, str], told: list[str]
+    closed: Served, below: str, fields: dict[str, str], reported: list[str]
 ) -> None:
     data = [(BELOW, below), (POSTED, "1"), *fields.items()]
     page = Page(closed, await closed.get("/unlock"))
@@ -155,7 +155,7 @@ async def test_what_is_to_be_sent_is_named_before_it_is_sent(
     assert between.response.status_code == 200
     text = soup(between.response).select_one(".hy-card").text
     assert "Send it now" in text
-    for words in told:
+    for words in reported:
         assert words in text
     assert "<b>" not in between.response.text.partition('class="hy-card"')[2]
     assert dict(between.fields) == fields

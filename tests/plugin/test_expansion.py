@@ -1,4 +1,4 @@
-"""Query expansion behind Datasette: the server's configuration chooses the model, nobody else."""
+"""Query expansion behind Datasette: the server's configuration chooses the model, no request."""
 
 from __future__ import annotations
 
@@ -36,25 +36,27 @@ async def test_the_configured_model_expands_and_a_request_can_switch_it_off(
     expanding: tuple[Served, Any],
 ) -> None:
     served, model = expanding
-    told = await stage(served, "bob")
-    assert told["variants"] == ["lex: tomatoes water", "vec: watering tomatoes"]
+    reported = await stage(served, "bob")
+    assert reported["variants"] == ["lex: tomatoes water", "vec: watering tomatoes"]
     assert (await stage(served, "bob", expand="0"))["skipped"] == "switched off"
     assert (await stage(served, "bob", expander="gardener"))["model"] == "gardener"
     assert len(model.given) == 1
 
 
-async def test_what_the_model_was_sent_is_for_whoever_holds_the_key(
+async def test_what_the_model_was_sent_is_for_a_caller_who_holds_the_key(
     expanding: tuple[Served, Any],
 ) -> None:
     served, model = expanding
-    for actor, told in (("bob", {"cached", "lines"}), ("alice", set())):
-        assert {"sent", "cached", "lines"} & set(await stage(served, actor)) <= told
-        (row,) = await served.by(actor).sql("select hybrid_explain(:q) told", q=f"{QUERY} {actor}")
-        assert "Question:" not in row["told"]
+    for actor, reported in (("bob", {"cached", "lines"}), ("alice", set())):
+        assert {"sent", "cached", "lines"} & set(await stage(served, actor)) <= reported
+        (row,) = await served.by(actor).sql(
+            "select hybrid_explain(:q) reported", q=f"{QUERY} {actor}"
+        )
+        assert "Question:" not in row["reported"]
     assert model.given
 
 
-async def test_nobody_sends_a_query_to_a_model_of_their_own_choice(
+async def test_no_one_sends_a_query_to_a_model_of_their_own_choice(
     expanding: tuple[Served, Any], language_models: LanguageModels
 ) -> None:
     served, _ = expanding
@@ -104,9 +106,9 @@ async def test_who_may_only_search_learns_nothing_of_others_questions(
 ) -> None:
     served, _ = expanding
     await stage(served, "bob")
-    told = await stage(served, "alice")
-    assert told["variants"] == ["lex: tomatoes water", "vec: watering tomatoes"]
-    assert "cached" not in told
+    reported = await stage(served, "alice")
+    assert reported["variants"] == ["lex: tomatoes water", "vec: watering tomatoes"]
+    assert "cached" not in reported
 
 
 async def test_the_table_of_answers_shows_nothing(expanding: tuple[Served, Any]) -> None:

@@ -14,7 +14,7 @@ from datasette_hybrid.vaults.registry import vaults_of
 
 from .conftest import ALLOW, Filled, Serve, Served, plain_datasette
 
-LONG = 120.0  # seconds: until somebody waits in vain
+LONG = 120.0  # seconds: until a visitor waits in vain
 FAILING = {
     "by itself": "select abs(-9223372036854775808)",
     "for its length": "with recursive c(n) as (select 1 union all select n + 1 from c) "

@@ -46,7 +46,7 @@ async def nothing_by_sql(asked: Served) -> bool:
     return row == {"s": "[]", "l": "[]", "e": "[]", "t": None, "h": None}
 
 
-async def test_nobody_writes_without_the_grant_to(served: Served) -> None:
+async def test_no_one_writes_without_the_grant_to(served: Served) -> None:
     for actor in (None, "alice", "bob"):
         for method, path, value in (
             ("POST", "/memories.json", {"text": "new"}),
@@ -117,7 +117,7 @@ async def test_root_has_every_grant_unless_configured_otherwise(
 
 
 async def test_a_private_database_stays_private(filled: Filled, serve: Serve) -> None:
-    """Somebody with a grant who may not see the database gets nothing, by any path."""
+    """An actor with a grant who may not see the database gets nothing, by any path."""
     settings = {
         "key-file": str(filled.key_file),
         "allow": {"hybrid-search": True, "hybrid-decrypt": True},
@@ -151,7 +151,7 @@ async def test_two_hundred_askers_at_once_are_never_mistaken_for_each_other(
     answers = await asyncio.gather(*(ask(actor) for actor in askers))
     assert len(answers) == 200
     busy = [row for _, row in answers if '"status": 429' in row["found"]]
-    assert len(busy) < 100  # of those who may search, some were told to come again
+    assert len(busy) < 100  # of those who may search, some were asked to come again
     for actor, row in answers:
         assert (row["text"] is not None) == (actor == "bob")
         if row in busy:

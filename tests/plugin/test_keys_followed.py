@@ -64,7 +64,7 @@ async def test_who_unlocked_with_a_key_that_was_taken_away_must_unlock_again(
     assert (await browser.get(TOMATOES)).status_code in (403, 423)
 
 
-async def test_a_key_of_somebody_serves_what_is_shared_with_her_alone(
+async def test_a_key_of_a_person_serves_what_is_shared_with_her_alone(
     filled: Filled, serve: Serve, tmp_path: Path
 ) -> None:
     hers = tmp_path / "keys" / "alice.key"

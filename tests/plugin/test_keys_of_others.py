@@ -1,4 +1,4 @@
-"""Somebody with whom a collection is shared unlocks it, and it alone, whoever opened the vault."""
+"""A person with whom a collection is shared unlocks it, and it alone."""
 
 from __future__ import annotations
 

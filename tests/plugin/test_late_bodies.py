@@ -122,9 +122,9 @@ async def test_who_was_removed_meanwhile_is_refused(
     served, collection = closed
     carol, wanda = served.by("carol"), served.by("wanda")
     before = (await wanda.get(f"{served.base}/memories/{DIARY}.json")).json()
-    told = json.loads(json.dumps(value).replace("COLLECTION", collection))
+    reported = json.loads(json.dumps(value).replace("COLLECTION", collection))
     path = f"/notes/-/hybrid{below.replace('COLLECTION', collection)}"
-    async with late(carol, method, path, told) as request:
+    async with late(carol, method, path, reported) as request:
         await remove_carol(served, collection)
     assert request.status in (403, 404), request.answer
     assert b"plums" not in request.answer
@@ -148,7 +148,7 @@ async def test_a_page_shows_nothing_that_may_not_be_read_any_more(
         assert b"Diary" not in request.answer
 
 
-async def test_an_unlocked_session_ends_with_the_lock_whoever_unlocks_next(
+async def test_an_unlocked_session_ends_with_the_lock_a_caller_who_unlocks_next(
     filled: Filled, serve: Serve
 ) -> None:
     served = await serve(filled.path)
@@ -211,7 +211,7 @@ async def test_an_import_ends_when_its_starter_may_not_write_there_any_more(
     assert result["error"] in page.text
 
 
-async def test_an_import_ends_with_the_lock_whoever_unlocks_next(
+async def test_an_import_ends_with_the_lock_a_caller_who_unlocks_next(
     closed: tuple[Served, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch, "BATCH_SECONDS", 600)

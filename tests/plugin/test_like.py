@@ -13,7 +13,7 @@ from .conftest import ALLOW, Filled, Serve, Served
 
 TOMATOES = "00000000-0000-4000-8000-000000000001"
 DIARY = "00000000-0000-4000-8000-00000000000d"
-NOBODYS = "00000000-0000-4000-8000-0000000000ff"
+MISSING = "00000000-0000-4000-8000-0000000000ff"
 
 
 @pytest.fixture
@@ -63,11 +63,11 @@ async def test_what_the_asker_may_not_search_is_as_unknown_as_what_is_not_there(
     shared: Served, actor: str
 ) -> None:
     asked = shared.by(actor)
-    answers = [await asked.get(f".json?like={name}") for name in (DIARY, NOBODYS)]
-    told = [answer.json() for answer in answers]
+    answers = [await asked.get(f".json?like={name}") for name in (DIARY, MISSING)]
+    reported = [answer.json() for answer in answers]
     assert [answer.status_code for answer in answers] == [400, 400]
-    assert told[0]["error"] == told[1]["error"].replace(NOBODYS, DIARY)
-    assert told[0]["parameter"] == "like"
+    assert reported[0]["error"] == reported[1]["error"].replace(MISSING, DIARY)
+    assert reported[0]["parameter"] == "like"
     assert DIARY not in {row["id"] for row in await rows(asked, f".json?like={TOMATOES}")}
     page = await asked.get(f"?like={DIARY}")
     assert page.status_code == 400

@@ -211,7 +211,7 @@ async def world(
 
 
 def paths(world: World) -> Iterator[str]:
-    """Everything that can be looked at, by whoever it may be."""
+    """Everything that can be looked at, by any actor."""
     base, plain = world.served.base, f"q={QUERY}&limit=32"
     for more in ("", "&explain=1", "&mode=keyword"):
         yield f"{base}?{plain}{more}"
@@ -334,7 +334,7 @@ async def test_everybody_sees_what_is_theirs(world: World, actor: str) -> None:
 
 
 @pytest.mark.parametrize("actor", WRITING)
-async def test_nobody_writes_where_they_may_not(world: World, actor: str) -> None:
+async def test_no_one_writes_where_they_may_not(world: World, actor: str) -> None:
     world = world.as_(actor)
     asked, base = world.asked, world.served.base
     bearer = {"Authorization": "Bearer nothing"}  # as a token: cookies alone post no JSON on 0.65
@@ -393,7 +393,7 @@ async def test_the_place_to_go_on_from_is_worth_nothing_to_others(world: World) 
             assert {row["id"] for row in rows} <= allowed, (actor, other)
 
 
-async def test_a_broken_vault_tells_nobody_anything(world: World, capfd: Any) -> None:
+async def test_a_broken_vault_shows_no_one_anything(world: World, capfd: Any) -> None:
     """Errors raised deep inside, on every surface: neither answers nor logs quote a text."""
     path = vaults_of(world.served.datasette).of("notes").path
     connection = sqlite3.connect(path)
@@ -448,4 +448,4 @@ async def test_two_hundred_at_once_are_never_mistaken_for_each_other(world: Worl
         answered += response.status_code == 200
         if asking.sees and response.status_code == 200:
             assert response.headers["cache-control"] == "no-store"
-    assert answered > 60  # the others were not let in, or told to come again
+    assert answered > 60  # the others were not let in, or asked to come again

@@ -19,14 +19,14 @@ from .conftest import ALLOW, BEARER, ONE, THREE, TWO, Filled, Serve, Served
 NAMED = "abcdef01-0000-4000-8000-000000000001"
 
 
-async def send(somebody: Served, method: str, path: str, value: Any, **headers: str) -> Any:
+async def send(visitor: Served, method: str, path: str, value: Any, **headers: str) -> Any:
     """A request below ``/memories``, with a token as the address of JSON wants it."""
-    whole = f"{somebody.base}/memories{path}"
-    return await somebody.send(method, whole, value, headers={**BEARER, **headers})
+    whole = f"{visitor.base}/memories{path}"
+    return await visitor.send(method, whole, value, headers={**BEARER, **headers})
 
 
-async def listed(somebody: Served, query: str = "") -> Any:
-    return await somebody.get(f"{somebody.base}/memories.json{query}")
+async def listed(visitor: Served, query: str = "") -> Any:
+    return await visitor.get(f"{visitor.base}/memories.json{query}")
 
 
 async def test_hashtags_of_a_text_are_topics(served: Served) -> None:
@@ -164,7 +164,7 @@ async def test_every_wrong_row_is_named_with_its_field(served: Served) -> None:
     rows = [{"text": "Fine"}, {"text": "x", "type": "opinion"}, {"text": 3}, "x"]
     refused = await send(served.by("root"), "POST", ".json", {"memories": rows})
     assert refused.status_code == 400
-    # what is of the wrong kind is told first, then what says something wrong
+    # what is of the wrong kind is reported first, then what says something wrong
     assert refused.json()["errors"] == [
         "memories[2].text: text expected",
         "memories[3]: a JSON object expected",
@@ -277,7 +277,7 @@ async def test_the_version_is_an_etag(served: Served) -> None:
 
 
 async def test_of_ten_who_write_at_once_each_version_is_written_once(served: Served) -> None:
-    """Every one reads, appends and writes, and begins again where somebody was quicker."""
+    """Every one reads, appends and writes, and begins again where a person was quicker."""
     root, path = served.by("root"), f"/{ONE}.json"
 
     async def append(name: str) -> None:
@@ -390,7 +390,7 @@ async def test_who_writes_without_reading_sees_nothing_back(served: Served) -> N
 
 @pytest.mark.parametrize("actor", ["alice", "bob", None])
 async def test_who_may_not_write_changes_nothing(served: Served, actor: str | None) -> None:
-    somebody = served.by(actor)
+    visitor = served.by(actor)
     for method, path, value in [
         ("POST", ".json", {"text": "x"}),
         ("PATCH", f"/{ONE}.json", {"text": "x"}),
@@ -401,7 +401,7 @@ async def test_who_may_not_write_changes_nothing(served: Served, actor: str | No
         ("POST", f"/{ONE}/reopen.json", {}),
         ("POST", f"/{ONE}/publish.json", {"collection": "personal"}),
     ]:
-        assert (await send(somebody, method, path, value)).status_code == 403, path
+        assert (await send(visitor, method, path, value)).status_code == 403, path
     assert [memory.version for memory in served.store.list()] == [1, 1, 1]
 
 

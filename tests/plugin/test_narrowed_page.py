@@ -15,7 +15,7 @@ from .conftest import Served, soup
 
 @pytest.fixture
 async def garden(served: Served) -> Served:
-    """A vault in which each facet has several values, asked by somebody who may read."""
+    """A vault in which each facet has several values, asked by an actor who may read."""
     store = served.vault.use(EVERYTHING, creating=True)
     for number in range(1, 8):
         memory = store.add(
@@ -95,8 +95,10 @@ async def test_nothing_found_says_what_to_leave_out(garden: Served) -> None:
 
 async def test_what_was_understood_is_spelled_out(garden: Served) -> None:
     page = soup(await garden.get('?q=tomato "wants a" -glass topic:garden'))
-    told = page.select_one(".hy-understood").get_text()
-    assert told == ("Understood: 1 word, must hold “wants a”, must not hold “glass”, topic garden.")
+    reported = page.select_one(".hy-understood").get_text()
+    assert reported == (
+        "Understood: 1 word, must hold “wants a”, must not hold “glass”, topic garden."
+    )
     assert soup(await garden.get("?q=tomato+cane")).select_one(".hy-understood") is None
 
 
@@ -146,11 +148,11 @@ async def test_the_explanation_draws_every_way(garden: Served) -> None:
         for title, label in zip(titles, labels, strict=True)
     )
     rows = [int(row.get_text().removesuffix("+")) for row in drawn.select(".rows text")]
-    told = drawn.find("desc").get_text()
-    ranks = {int(rank) for rank in re.findall(r" (\d+)(?=[,.])", told)}
+    reported = drawn.find("desc").get_text()
+    ranks = {int(rank) for rank in re.findall(r" (\d+)(?=[,.])", reported)}
     assert rows == sorted(rank for rank in ranks if rank <= rows[-1])  # none without a result
-    assert f"{titles[0]}: words " in told
-    assert told.count("final") == len(titles)
+    assert f"{titles[0]}: words " in reported
+    assert reported.count("final") == len(titles)
 
 
 async def test_a_private_search_keeps_every_control(private: Served) -> None:

@@ -387,7 +387,7 @@ async def test_members_of_a_collection_find_and_read_its_rows_alone(
     assert shown == ({"diary"} if actor == "carol" else {"personal"})
 
 
-async def test_a_row_of_somebody_elses_collection_offers_nothing(shared: Served) -> None:
+async def test_a_row_of_another_persons_collection_offers_nothing(shared: Served) -> None:
     (mine,) = await found(shared, "_search=fair&_hybrid_mode=keyword", "carol")
     for actor, some in (("carol", True), ("bob", False), ("root", False)):
         page = await shared.by(actor).get(f"/notes/memories/{mine}")

@@ -1,4 +1,4 @@
-"""What somebody typed comes back, whatever refused it."""
+"""What a person typed comes back, whatever refused it."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ async def test_what_was_typed_survives_a_lock(served: Served) -> None:
 
 async def test_what_was_typed_survives_the_end_of_a_session(served: Served) -> None:
     typed = {**fields(await served.by("root").get(f"{served.base}/new")), **NEW}
-    nobody = served.by(None)
-    refused = await nobody.submit(f"{served.base}/new", typed, "/-/hybrid")
+    stranger = served.by(None)
+    refused = await stranger.submit(f"{served.base}/new", typed, "/-/hybrid")
     assert refused.status_code == 403
     again = fields(refused)
     assert again["text"] == NEW["text"]

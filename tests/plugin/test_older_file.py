@@ -1,4 +1,4 @@
-"""A vault put back to an older state while the server was down: told to people, and not always."""
+"""A vault put back to an older state while the server was down: a warning, once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .conftest import ALLOW, Filled, Serve, Served
 OLDER = "older than the one last used on this machine"
 
 
-def told(page: str) -> bool:
+def reported(page: str) -> bool:
     return OLDER in BeautifulSoup(page, "html.parser").get_text()
 
 
@@ -28,13 +28,13 @@ async def put_back(filled: Filled, serve: Serve) -> Served:
     return await serve(filled.path, options=filled.options(allow=ALLOW))
 
 
-async def test_the_start_page_tells_it_until_it_is_accepted_and_results_tell_it_once(
+async def test_the_start_page_says_it_until_it_is_accepted_and_results_show_it_once(
     filled: Filled, serve: Serve, capsys: pytest.CaptureFixture[str]
 ) -> None:
     served = await put_back(filled, serve)
     root = served.by("root")
-    assert [told((await root.get("?q=tomatoes")).text) for _ in range(2)] == [True, False]
-    assert [told((await root.get("")).text) for _ in range(2)] == [True, True]
+    assert [reported((await root.get("?q=tomatoes")).text) for _ in range(2)] == [True, False]
+    assert [reported((await root.get("")).text) for _ in range(2)] == [True, True]
     assert not any(
         OLDER in line for line in (await root.get(".json?q=tomatoes")).json()["degraded"]
     )
@@ -42,8 +42,8 @@ async def test_the_start_page_tells_it_until_it_is_accepted_and_results_tell_it_
     store = served.store
     store.add("Written by the server meanwhile")
     store.add("And once more")
-    assert told((await root.get("")).text)
-    assert not told((await served.by("alice").get("")).text)
+    assert reported((await root.get("")).text)
+    assert not reported((await served.by("alice").get("")).text)
     with MemoryStore.open(filled.path, key_file=filled.key_file) as terminal:
         terminal.accept_older()
-    assert not told((await root.get("")).text)
+    assert not reported((await root.get("")).text)

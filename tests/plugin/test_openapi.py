@@ -118,7 +118,7 @@ async def test_a_method_that_is_not_there_is_refused_with_those_that_are(served:
 
 
 @pytest.mark.parametrize("role", [None, {}, [], 7])
-async def test_a_role_that_is_none_is_refused_and_takes_nobodys_away(
+async def test_a_role_that_is_none_is_refused_and_takes_no_ones_away(
     served: Served, role: Any
 ) -> None:
     root = served.by("root")

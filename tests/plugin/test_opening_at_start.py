@@ -58,9 +58,9 @@ async def test_a_missing_keyring_package_is_said_with_what_mends_it(
 ) -> None:
     monkeypatch.setattr("memory_store.session.credentials.find_spec", lambda name: None)
     served = await serve(filled.path, options={"notes": {"keyring": True}})
-    told = capsys.readouterr().err
-    assert "notes: locked" in told
-    assert "pip install 'datasette-hybrid[keyring]'" in told
+    reported = capsys.readouterr().err
+    assert "notes: locked" in reported
+    assert "pip install 'datasette-hybrid[keyring]'" in reported
     assert (await served.by("root").get(".json?q=x")).status_code == 423
 
 
@@ -74,12 +74,12 @@ async def test_the_first_configured_key_that_fits_opens(
     settings = {"key-file": "/nowhere/none.key", "passphrase": {"$env": "NOTES_SECRET"}}
     served = await serve(filled.path, options={"notes": settings})
     assert (await served.by("root").get(".json?q=tomatoes")).status_code == 200
-    told = capsys.readouterr().err
-    assert "notes: open, by the configured passphrase" in told
-    assert PASSPHRASE not in told
+    reported = capsys.readouterr().err
+    assert "notes: open, by the configured passphrase" in reported
+    assert PASSPHRASE not in reported
 
 
-async def test_a_locked_vault_is_told_of_at_start(
+async def test_a_locked_vault_is_named_at_start(
     filled: Filled, serve: Serve, capsys: pytest.CaptureFixture[str]
 ) -> None:
     await serve(filled.path)
@@ -152,9 +152,9 @@ async def test_a_bad_or_secret_configuration_stops_the_start(
 def with_locals(error: BaseException) -> str:
     """The traceback below the test itself, with the local variables of every frame."""
     below = error.__traceback__.tb_next if error.__traceback__ else None
-    told = traceback.TracebackException(type(error), error, below, capture_locals=True)
-    assert told.stack
-    return "".join(told.format(chain=True))
+    reported = traceback.TracebackException(type(error), error, below, capture_locals=True)
+    assert reported.stack
+    return "".join(reported.format(chain=True))
 
 
 @pytest.mark.parametrize("word", ["auto", "off", False])

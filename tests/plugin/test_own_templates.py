@@ -1,4 +1,4 @@
-"""Our pages where somebody puts templates, variables and filters of their own in their place."""
+"""Our pages where a person puts templates, variables and filters of their own in their place."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def with_templates(serve: Serve, filled: Filled, folder: Path, **files: st
     return served.by("bob")
 
 
-async def test_a_part_of_the_page_can_be_somebody_elses(
+async def test_a_part_of_the_page_can_be_written_by_another(
     house: None, serve: Serve, filled: Filled, tmp_path: Path
 ) -> None:
     part = "<b>{{ result.title|striptags|shouted }}</b> {{ house }} {{ looked_up('a <b>') }}"
@@ -64,7 +64,7 @@ async def test_a_part_of_the_page_can_be_somebody_elses(
     assert 'class="hy-result"' not in found
 
 
-async def test_the_page_around_the_parts_can_be_somebody_elses(
+async def test_the_page_around_the_parts_can_be_written_by_another(
     house: None, serve: Serve, filled: Filled, tmp_path: Path
 ) -> None:
     whole = '{% extends "hybrid_base.html" %}{% block content %}{{ house }} {{ "é"|shouted }}'
@@ -80,7 +80,7 @@ async def test_a_part_is_what_including_it_would_be(
     serve: Serve, filled: Filled, tmp_path: Path
 ) -> None:
     as_it_is = await serve(filled.path, options=filled.options(allow=ALLOW))
-    text = "{# nobody's but mine #}" + (TEMPLATES / RESULT).read_text(encoding="utf-8")
+    text = "{# only mine #}" + (TEMPLATES / RESULT).read_text(encoding="utf-8")
     own = await with_templates(serve, filled, tmp_path / "own", _hybrid_result=text)
     for path in (
         "?q=tomatoes",

@@ -68,7 +68,7 @@ async def test_the_page_says_why_a_memory_is_not_here(served: Served) -> None:
     assert "Ids only here" in unknown.get_text()
 
 
-async def test_why_tells_a_searcher_ranks_and_no_reason(served: Served) -> None:
+async def test_why_shows_a_searcher_ranks_and_no_reason(served: Served) -> None:
     answer = soup(await served.by("alice").get(f"?q=zebra+-tomatoes&why={ONE}")).select_one("#why")
     assert "It is not among the results." in answer.p.get_text()
     assert "leaves it out" not in answer.get_text()

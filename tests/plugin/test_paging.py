@@ -14,7 +14,7 @@ from .conftest import Served, soup
 
 
 def write(served: Served, count: int, text: str = "tomatoes in row {}") -> None:
-    """Somebody adds memories to the served vault."""
+    """Another writer adds memories to the served vault."""
     store = served.store
     store.add_many(MemoryDraft(text.format(n), topics=("garden",)) for n in range(count))
 

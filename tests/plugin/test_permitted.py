@@ -90,10 +90,10 @@ async def test_a_quoted_phrase_stays_a_searchers_question(served: Served) -> Non
 
 
 async def test_why_gives_a_searcher_ranks_and_no_reason(served: Served) -> None:
-    told = (await served.by("alice").get(f".json?q=tomatoes&why={ONE}")).json()["why"]
-    assert told["returned"] is True
-    assert told["rank"] == 1
-    assert "reason" not in told
+    reported = (await served.by("alice").get(f".json?q=tomatoes&why={ONE}")).json()["why"]
+    assert reported["returned"] is True
+    assert reported["rank"] == 1
+    assert "reason" not in reported
     own = (await served.by("bob").get(f".json?q=tomatoes&why={ONE[:-1]}1")).json()["why"]
     assert "result 1" in own["reason"]
 
@@ -144,13 +144,13 @@ async def test_no_sealed_field_reaches_a_searcher(
             value for value in (*SEALED, "Watering", "water.", "vermilion") if value in text
         ]
     one = (await served.by("alice").get(f"{served.base}/memories/{ONE}.json")).json()["rows"][0]
-    told = {name for name, value in one.items() if value is not None}
-    assert told == {"id", "type", "created", "updated", "version"}
+    reported = {name for name, value in one.items() if value is not None}
+    assert reported == {"id", "type", "created", "updated", "version"}
     reader = (await served.by("bob").get(f"{served.base}/memories/{ONE}.json")).text
     assert not [value for value in SEALED if value not in reader]
 
 
-async def test_a_strict_vault_tells_a_searcher_neither_types_nor_times(
+async def test_a_strict_vault_shows_a_searcher_neither_types_nor_times(
     filled: Filled, serve: Serve, model: Path
 ) -> None:
     served = await filed(filled, serve, "strict", model)
@@ -204,7 +204,7 @@ async def test_a_strict_vault_confirms_neither_types_nor_times(
     assert (await default.by("alice").get(f".json?{asked}")).status_code == 200
 
 
-async def test_nobody_loads_a_model_from_a_folder_of_their_choice(served: Served) -> None:
+async def test_no_one_loads_a_model_from_a_folder_of_their_choice(served: Served) -> None:
     for folder in ("/etc", "../models", "~/model", "a/b"):
         options = json.dumps({"reranker": folder})
         sql = "select hybrid_search('tomatoes', :options) answer"
@@ -213,7 +213,7 @@ async def test_nobody_loads_a_model_from_a_folder_of_their_choice(served: Served
         assert "not a folder" in refusal["error"]
 
 
-async def test_a_mistake_is_explained_to_those_who_may_ask_and_to_nobody_else(
+async def test_a_mistake_is_explained_to_those_who_may_ask_and_to_no_other(
     served: Served,
 ) -> None:
     sql = "select hybrid_search('tomatoes', '{\"bogus\": 1}') answer"
@@ -223,7 +223,7 @@ async def test_a_mistake_is_explained_to_those_who_may_ask_and_to_nobody_else(
     assert json.loads(row["answer"]) == []
 
 
-async def test_explanations_tell_a_searcher_ranks_and_in_a_strict_vault_no_more(
+async def test_explanations_show_a_searcher_ranks_and_in_a_strict_vault_no_more(
     filled: Filled, serve: Serve, model: Path
 ) -> None:
     derived = {
@@ -246,24 +246,24 @@ async def test_explanations_tell_a_searcher_ranks_and_in_a_strict_vault_no_more(
 
 
 async def test_what_a_searcher_may_not_learn_is_no_answer_to_why(served: Served) -> None:
-    """Bob reads, alice searches; neither may tell an id that is not theirs from one made up."""
+    """Bob reads, alice searches; neither may learn whether an id that is not theirs exists."""
     made_up = "00000000-0000-4000-8000-0000000000ff"
-    told = (await served.by("alice").get(f".json?q=tomatoes&why={made_up}")).json()["why"]
-    assert told == {"id": made_up, "returned": False}
-    told = (await served.by("bob").get(f".json?q=tomatoes&why={made_up}")).json()["why"]
-    assert told["stage"] == "unknown"
+    reported = (await served.by("alice").get(f".json?q=tomatoes&why={made_up}")).json()["why"]
+    assert reported == {"id": made_up, "returned": False}
+    reported = (await served.by("bob").get(f".json?q=tomatoes&why={made_up}")).json()["why"]
+    assert reported["stage"] == "unknown"
 
 
 async def test_a_ref_is_no_answer_to_why_whether_there_is_one_or_not(served: Served) -> None:
     for who in ("alice", "bob"):
         for name in ("garden.md", "no-such-file.md", "cooking-85"):
-            told = (await served.by(who).get(f".json?q=tomatoes&why={name}")).json()["why"]
-            assert told.pop("stage", "unknown") == "unknown"
-            assert told == {"id": name, "returned": False, "reason": IDS_ONLY}
+            reported = (await served.by(who).get(f".json?q=tomatoes&why={name}")).json()["why"]
+            assert reported.pop("stage", "unknown") == "unknown"
+            assert reported == {"id": name, "returned": False, "reason": IDS_ONLY}
 
 
 async def test_why_is_answered_in_sql(served: Served) -> None:
-    sql = "select hybrid_explain('zebra -tomatoes', :options) told"
+    sql = "select hybrid_explain('zebra -tomatoes', :options) reported"
     (row,) = await served.by("bob").sql(sql, options=json.dumps({"why": ONE}))
-    (why,) = [one["why"] for one in json.loads(row["told"]) if one["stage"] == "why"]
+    (why,) = [one["why"] for one in json.loads(row["reported"]) if one["stage"] == "why"]
     assert why["filters"] == ["-tomatoes"]

@@ -31,7 +31,7 @@ NEARNESS = {"vector_score", "rerank_score", "best", "last", "coverage", "own_str
 
 @pytest.fixture
 def store(make_store: Callable[..., MemoryStore]) -> MemoryStore:
-    """A memory that somebody is after, among others."""
+    """A memory that a person is after, among others."""
     store = make_store()
     store.add(SECRET, id=ONE)
     for text in ("The tomatoes want water", "The train leaves at nine", "A bank by the river"):
@@ -56,10 +56,10 @@ def reached(store: MemoryStore, grants: Grants) -> dict[str, float]:
     secret = embedder.embed([SECRET]).ravel()
     nearness = {}
     for figure in ("vector_score", "score", "fusion_score", "vector_rank"):
-        told = [(vector, value) for vector, row in rows if (value := getattr(row, figure))]
-        if told:  # 0 is also said of whatever is below it
-            asked = np.array([[*vector, 1.0] for vector, _ in told])
-            values = np.array([value for _, value in told])
+        reported = [(vector, value) for vector, row in rows if (value := getattr(row, figure))]
+        if reported:  # 0 is also said of whatever is below it
+            asked = np.array([[*vector, 1.0] for vector, _ in reported])
+            values = np.array([value for _, value in reported])
             vector = np.linalg.lstsq(asked, values, rcond=0.02)[0][:-1]
             norms = np.linalg.norm(vector) * np.linalg.norm(secret)
             nearness[figure] = abs(float(vector @ secret / norms))
@@ -70,7 +70,7 @@ def test_questions_do_not_add_up_to_a_vector(store: MemoryStore) -> None:
     assert reached(store, READER)["vector_score"] > 0.95
     found = reached(store, SEARCHER)
     assert found.keys() == {"score", "fusion_score", "vector_rank"}
-    assert max(found.values()) < 0.85  # what orders tell
+    assert max(found.values()) < 0.85  # what orders give away
 
 
 def figures(data: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -87,12 +87,12 @@ def figures(data: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize("recipe", sorted(RECIPES))
 @pytest.mark.parametrize("mode", ["hybrid", "keyword", "vector"])
-def test_all_that_a_searcher_is_told_follows_from_places(
+def test_all_that_a_searcher_gets_follows_from_places(
     make_store: Callable[..., MemoryStore], mode: str, recipe: str
 ) -> None:
     """Two vaults in which the same stand at the same places, nearer in one than in the other."""
 
-    def told(database: str, first: str, second: str) -> Any:
+    def reported(database: str, first: str, second: str) -> Any:
         store = make_store(database)
         store.add(first, id=ONE, created="2024-05-06")
         store.add(second, id=f"{ONE[:-1]}2", created="2024-05-06")
@@ -102,8 +102,10 @@ def test_all_that_a_searcher_is_told_follows_from_places(
         skipped = {*clocks, "keyword", "vector", "topic"}
         return [one for one in figures(response.as_dict()) if one[0] not in skipped]
 
-    near = told("near.db", "biopsy surgery march", "biopsy surgery")
-    far = told("far.db", f"{SECRET} biopsy", "biopsy and a train, water, a river, bread and milk")
+    near = reported("near.db", "biopsy surgery march", "biopsy surgery")
+    far = reported(
+        "far.db", f"{SECRET} biopsy", "biopsy and a train, water, a river, bread and milk"
+    )
     assert near == far
     assert not [one for one in near if one[0] in NEARNESS and one[1] is not None]
 
@@ -122,7 +124,7 @@ def test_scores_of_places_fall_and_stay_between_0_and_1(store: MemoryStore) -> N
     assert BY_PLACES not in access.search(store, READER, search_request("biopsy")).degraded
 
 
-def test_a_row_that_may_be_read_shows_its_own_similarity_and_nobody_elses(
+def test_a_row_that_may_be_read_shows_its_own_similarity_and_no_others(
     store: MemoryStore,
 ) -> None:
     own = store.collections.create("own")
@@ -136,7 +138,7 @@ def test_a_row_that_may_be_read_shows_its_own_similarity_and_nobody_elses(
         assert shown == {"own": True, "": False}
 
 
-def test_a_strict_vaults_scores_do_not_tell_types(make_store: Callable[..., MemoryStore]) -> None:
+def test_a_strict_vaults_scores_do_not_show_types(make_store: Callable[..., MemoryStore]) -> None:
     scores = []
     for kind in ("note", "summary", "task_done"):
         store = make_store(f"{kind}.db", profile="strict")

@@ -54,7 +54,7 @@ def test_marks_go_and_words_stay(text: str, shown: str) -> None:
 
 
 @given(TEXTS)
-def test_every_character_that_stays_is_where_it_is_said_to_be(text: str) -> None:
+def test_every_character_that_stays_is_where_it_is_configured_to_be(text: str) -> None:
     plain = plainly(text)
     cut = {at for edit in plain.edits for at in range(edit.start, edit.end)}
     for at, character in enumerate(text):

@@ -1,4 +1,4 @@
-"""Half a surrogate pair and NaN: nobody posts what breaks everybody's later answers."""
+"""Half a surrogate pair and NaN: no request posts what breaks later answers."""
 
 from __future__ import annotations
 

@@ -77,13 +77,13 @@ async def test_a_name_means_nothing_to_anybody_else(private: Served) -> None:
     for other in ("alice", "bob"):
         refused = await private.by(other).get(address)
         assert (refused.status_code, refused.headers["location"]) == (303, "/notes/-/hybrid")
-        told = await private.by(other).get(address, follow_redirects=True)
-        assert "not kept any longer" in told.text
-        assert fields_of(told) == {}
+        reported = await private.by(other).get(address, follow_redirects=True)
+        assert "not kept any longer" in reported.text
+        assert fields_of(reported) == {}
     assert (await private.by(None).get(address)).status_code == 403
 
 
-async def test_where_nobody_logs_in_a_browser_finds_its_own_questions_and_no_other(
+async def test_where_no_one_logs_in_a_browser_finds_its_own_questions_and_no_other(
     filled: Filled, serve: Serve
 ) -> None:
     everybody = {"hybrid-search": True, "hybrid-decrypt": True}
@@ -96,9 +96,9 @@ async def test_where_nobody_logs_in_a_browser_finds_its_own_questions_and_no_oth
     own = {"ds_hybrid_visitor": asked.cookies["ds_hybrid_visitor"]}
     assert fields_of(await get(address, cookies=own)) == SEARCH
     for other in ({}, {"ds_hybrid_visitor": "x" * 22}):
-        told = await get(address, cookies=other, follow_redirects=True)
-        assert "not kept any longer" in told.text
-        assert fields_of(told) == {}
+        reported = await get(address, cookies=other, follow_redirects=True)
+        assert "not kept any longer" in reported.text
+        assert fields_of(reported) == {}
 
 
 async def test_a_lock_forgets_what_was_asked(private: Served) -> None:
@@ -107,9 +107,9 @@ async def test_a_lock_forgets_what_was_asked(private: Served) -> None:
     vault.lock()
     assert (await private.get(address)).status_code == 423
     vault.unlock(PASSPHRASE)
-    told = await private.get(address, follow_redirects=True)
-    assert "not kept any longer" in told.text
-    assert fields_of(told) == {}
+    reported = await private.get(address, follow_redirects=True)
+    assert "not kept any longer" in reported.text
+    assert fields_of(reported) == {}
 
 
 async def test_a_question_too_long_to_be_kept_is_answered_all_the_same(private: Served) -> None:

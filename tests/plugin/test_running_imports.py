@@ -85,8 +85,8 @@ async def test_the_list_shows_nothing_that_its_reader_may_not_read(
     assert (locked.status_code, links(locked)) == (200, [])
 
 
-async def test_while_locked_nobody_but_who_began_it_is_told_its_names(served: Served) -> None:
-    """Whoever has come to know the address, by a log or a history."""
+async def test_while_locked_no_one_but_who_began_it_learns_its_names(served: Served) -> None:
+    """A caller who has come to know the address, by a log or a history."""
     root = served.by("root")
     job = await imported(root, {"Heartache.md": b"\xff\xfe\x00 no text", **NOTES})
     assert "Heartache" in (await root.get(page_of(job))).text
@@ -186,7 +186,7 @@ async def test_while_files_arrive_no_other_import_begins_and_then_one_may(served
     assert (await imported(wanda, NOTES))["imported"] == 4
 
 
-async def test_an_import_that_breaks_off_tells_and_notes_what_it_wrote(
+async def test_an_import_that_breaks_off_says_and_notes_what_it_wrote(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch, "BATCH_MEMORIES", 1)
@@ -205,10 +205,10 @@ async def test_an_import_that_breaks_off_tells_and_notes_what_it_wrote(
     assert [(row["who"], row["returned"]) for row in rows] == [("wanda", 5)]
 
 
-def test_it_ends_with_the_server_and_asks_nobody_in_vain(
+def test_it_ends_with_the_server_and_asks_no_one_in_vain(
     filled: Filled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The permissions of whoever began it are asked about in the server's loop, which is gone."""
+    """Its actor's permissions are asked about in the server's loop, which is gone."""
     held = Held(monkeypatch, at=5)
 
     async def begun() -> tuple[Served, str]:
@@ -226,7 +226,7 @@ def test_it_ends_with_the_server_and_asks_nobody_in_vain(
     job = import_jobs.jobs_of(wanda.datasette).find(vault, name)
     assert job is not None
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # of a coroutine that nobody awaits
+        warnings.simplefilter("error")  # of a coroutine that no one awaits
         held.release.set()
         for thread in threading.enumerate():
             if thread.name == "hybrid-import":
@@ -236,7 +236,7 @@ def test_it_ends_with_the_server_and_asks_nobody_in_vain(
     vault.lock()
 
 
-async def test_one_for_which_no_thread_is_to_be_had_is_in_nobodys_way(
+async def test_one_for_which_no_thread_is_to_be_had_is_in_no_ones_way(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanda, start = served.by("wanda"), threading.Thread.start
@@ -253,21 +253,21 @@ async def test_one_for_which_no_thread_is_to_be_had_is_in_nobodys_way(
 
 
 class Pondering:
-    """Another plugin, which knows nobody and takes its time to say so when it is told to."""
+    """Another plugin, which knows no actor and takes its time to say so when it is asked to."""
 
     __name__ = "Pondering"
 
     def __init__(self) -> None:
-        self.told_to = False
+        self.reported_to = False
         self.asked = asyncio.Event()
         self._thought: Any = None
 
     @hookimpl
     def actor_from_request(self) -> Any:
         async def looked_up() -> None:
-            if self.told_to:
-                self.told_to = False
-                thought = asyncio.Event()  # which nobody else holds, as in a client's connection
+            if self.reported_to:
+                self.reported_to = False
+                thought = asyncio.Event()  # which no other task holds, as in a client's connection
                 self._thought = weakref.ref(thought)
                 self.asked.set()
                 await thought.wait()
@@ -309,7 +309,7 @@ async def test_it_goes_on_after_a_slow_answer_whatever_garbage_is_collected_mean
     assert (result["state"], result["imported"]) == ("done", 12)
 
 
-async def test_it_can_be_stopped_while_nobody_says_whether_it_may_go_on(
+async def test_it_can_be_stopped_while_no_one_says_whether_it_may_go_on(
     served: Served, pondering: Pondering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(import_jobs, "STOPPING_SECONDS", 0.1)

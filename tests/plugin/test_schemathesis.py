@@ -1,6 +1,6 @@
 """The running API against its description: thousands of requests, good ones and bad ones.
 
-Nothing breaks, answers are as described, what the description forbids is refused, and nobody gets
+Nothing breaks, answers are as described, what the description forbids is refused, and no one gets
 in without credentials. The requests are the same in every run.
 """
 

@@ -92,7 +92,9 @@ def test_a_vault_that_rests_leaves_no_process_with_its_keys(filled: Filled, tmp_
         assert titles(address, "tomatoes"), "the next use opens it again"
 
 
-def test_a_server_searches_by_itself_where_it_is_told_to(filled: Filled, tmp_path: Path) -> None:
+def test_a_server_searches_by_itself_where_it_is_configured_to(
+    filled: Filled, tmp_path: Path
+) -> None:
     with served(filled, tmp_path, **{"search-processes": 0}) as address:
         assert all(titles(address, "tomatoes") for _ in range(WORTH))
         assert searching() == set()

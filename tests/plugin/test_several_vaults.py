@@ -19,7 +19,7 @@ from memory_store.store import MemoryStore
 from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served
 from .test_unlocking import unlocked
 
-BEARER = {"Authorization": "Bearer nothing"}  # whoever sends JSON is no form
+BEARER = {"Authorization": "Bearer nothing"}  # a program that sends JSON is no form
 OTHER_PASSPHRASE = "five tall white storks"
 Make = Callable[..., Path]
 
@@ -131,7 +131,9 @@ async def test_a_vault_exchanged_under_the_server_locks_and_opens_anew(
     assert await titles(await unlocked(served, OTHER_PASSPHRASE), "storks") == ["Storks of work"]
 
 
-async def test_a_vault_written_to_by_somebody_else_stays_open(filled: Filled, serve: Serve) -> None:
+async def test_a_vault_written_to_by_another_person_stays_open(
+    filled: Filled, serve: Serve
+) -> None:
     session = await unlocked(await serve(filled.path), PASSPHRASE)
     with MemoryStore.open(filled.path, key_file=filled.key_file) as elsewhere:
         elsewhere.add("A crate of quinces.", title="Quinces")
@@ -205,9 +207,9 @@ async def test_a_wrong_key_for_one_vault_leaves_the_others_alone(
 ) -> None:
     key = {"key-file": str(filled.key_file), "allow": ALLOW}
     served = await serve(filled.path, make("work", "work.db"), options={"notes": key, "work": key})
-    told = capsys.readouterr().err.splitlines()
-    assert [line for line in told if "notes: open, by the configured key file" in line]
-    assert [line for line in told if "work: locked: " in line]
+    reported = capsys.readouterr().err.splitlines()
+    assert [line for line in reported if "notes: open, by the configured key file" in line]
+    assert [line for line in reported if "work: locked: " in line]
     assert await titles(served.by("bob"), "tomatoes")
     assert (await at(served.by("bob"), "work").get("?q=storks")).status_code == 423
     assert (await served.by("bob").get("/-/hybrid?q=tomatoes")).status_code == 200

@@ -82,9 +82,9 @@ async def test_the_page_says_how_many_hold_a_word_where_that_is_more(
         store.add("A harvest that nobody else knows of", collection="closed")
     settings = filled.options(allow=ALLOW)
     served = await serve(filled.path, options=settings)
-    told = "70 memories hold a word of it"
+    reported = "70 memories hold a word of it"
     asked = "?q=harvest&mode=keyword"
-    assert told in (await served.by("bob").get(asked)).text
+    assert reported in (await served.by("bob").get(asked)).text
     for actor, path in (
         ("alice", asked),
         ("bob", f"{asked}&narrow=type:note"),

@@ -1,4 +1,4 @@
-"""The SQL functions where somebody else's database calls them, or is asked for by name."""
+"""The SQL functions where another person's database calls them, or is asked for by name."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_a_trigger_elsewhere_copies_nothing(
     assert ONE in str(await root.sql("select hybrid_search('tomatoes') a"))
 
 
-async def test_connections_that_write_are_told_from_those_that_read(
+async def test_connections_that_write_are_distinguished_from_those_that_read(
     filled: Filled, serve: Serve
 ) -> None:
     served = await serve(filled.path)
@@ -70,7 +70,7 @@ async def test_connections_that_write_are_told_from_those_that_read(
     unchanged.close()
 
 
-async def test_nobody_learns_which_hidden_databases_hold_vaults(
+async def test_no_one_learns_which_hidden_databases_hold_vaults(
     filled: Filled, serve: Serve
 ) -> None:
     hidden = filled.path.with_name("payroll.db")

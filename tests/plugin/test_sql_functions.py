@@ -24,7 +24,7 @@ ONE = "00000000-0000-4000-8000-000000000001"
 def ask(
     make_store: Callable[..., MemoryStore], model: object
 ) -> Callable[..., list[tuple[Any, ...]]]:
-    """Runs SQL on a connection to a filled vault, as somebody with the given grants."""
+    """Runs SQL on a connection to a filled vault, as an actor with the given grants."""
     store = make_store()
     fill(store)
 
@@ -159,6 +159,6 @@ def test_only_who_holds_the_key_chooses_the_model_a_query_is_sent_to(
     ((refused,),) = ask(sql)
     assert json.loads(refused)[0]["status"] == 403
     ((answer,),) = ask(sql, grants=KEY_HOLDER)
-    told = next(stage for stage in json.loads(answer) if stage["stage"] == "expand")
-    assert told["model"] == "good"
+    reported = next(stage for stage in json.loads(answer) if stage["stage"] == "expand")
+    assert reported["model"] == "good"
     assert len(language_models.given("good")) == 1

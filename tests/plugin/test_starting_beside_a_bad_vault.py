@@ -107,11 +107,11 @@ async def test_a_bad_vault_keeps_no_other_from_being_served(
         assert found_in_sql[0]["found"] != "[]"
     page = await Served(served.datasette, "bad").by("root").get("/unlock")
     assert "Traceback" not in said
-    told = [line for line in said.splitlines() if line.startswith("datasette-hybrid: bad: ")]
+    reported = [line for line in said.splitlines() if line.startswith("datasette-hybrid: bad: ")]
     if "bad: open" in said:
         return  # what was harmed is not needed to open it
-    assert told, said
-    reason = told[0].removeprefix("datasette-hybrid: bad: ").removeprefix("locked: ")
+    assert reported, said
+    reason = reported[0].removeprefix("datasette-hybrid: bad: ").removeprefix("locked: ")
     assert reason[1:60] in page.text.replace("&#39;", "'").replace("&#34;", '"')
     assert page.status_code in (200, 503)
     assert PASSPHRASE not in said + page.text

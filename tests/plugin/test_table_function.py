@@ -38,7 +38,7 @@ def store(make_store: Callable[..., MemoryStore], model: object) -> MemoryStore:
 
 @pytest.fixture
 def ask(store: MemoryStore) -> Iterator[Callable[..., list[dict[str, Any]]]]:
-    """Runs SQL on a connection to the vault, as somebody with the given grants."""
+    """Runs SQL on a connection to the vault, as an actor with the given grants."""
     grants = [ALL_GRANTS]
 
     def resolve(named: str | None) -> StoreAndGrants:
@@ -92,11 +92,11 @@ def test_a_refusal_is_an_error_in_the_stores_own_words(
 
 
 @pytest.mark.parametrize("query", [None, "", " \n"])
-def test_a_form_nobody_has_filled_in_has_no_rows(ask: Any, query: str | None) -> None:
+def test_a_form_no_one_has_filled_in_has_no_rows(ask: Any, query: str | None) -> None:
     assert ask("select * from hybrid_search(?)", query) == []
 
 
-def test_nobody_learns_what_is_wrong_without_the_grant(ask: Any) -> None:
+def test_no_one_learns_what_is_wrong_without_the_grant(ask: Any) -> None:
     assert ask("select * from hybrid_search('tomatoes', 99)", by=NO_GRANTS) == []
     assert ask(TOMATOES, by=Grants(decrypt=EVERYTHING)) == []
 
@@ -116,7 +116,7 @@ def test_without_decrypt_the_text_is_null(ask: Any) -> None:
 
 
 def test_text_is_null_row_by_row(ask: Any, store: MemoryStore) -> None:
-    """Somebody who may search everywhere and read in one collection."""
+    """An actor who may search everywhere and read in one collection."""
     ours = store.collections.create("ours")
     store.add("Tomatoes of ours.", collection="ours")
     grants = Grants(search=EVERYTHING, decrypt=Scope.of([ours.id]))

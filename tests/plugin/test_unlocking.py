@@ -101,7 +101,7 @@ async def test_guessing_is_slowed_down(closed: Served) -> None:
     assert (await closed.by("root").get("?q=tomatoes")).status_code == 200
 
 
-async def test_locking_waits_for_nobody_who_tries_to_unlock(
+async def test_locking_waits_for_no_one_who_tries_to_unlock(
     closed: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = await unlocked(closed)

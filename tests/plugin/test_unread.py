@@ -1,4 +1,4 @@
-"""What a searcher is answered rests on the index alone: nothing that only opened text tells.
+"""What a searcher is answered rests on the index alone: nothing that only opened text says.
 
 Two vaults hold the same memories under the same ids. Their indexes say the same; their refs,
 sources, metadata, lengths and spellings do not.
@@ -84,17 +84,17 @@ def pair(
     return stores[0], stores[1]
 
 
-def told(value: Any) -> Any:
+def reported(value: Any) -> Any:
     """An answer without what differs from one search to the next."""
     if isinstance(value, dict):
-        return {name: told(item) for name, item in value.items() if name not in OWN_WAY}
-    return [told(item) for item in value] if isinstance(value, list) else value
+        return {name: reported(item) for name, item in value.items() if name not in OWN_WAY}
+    return [reported(item) for item in value] if isinstance(value, list) else value
 
 
 def answered(store: MemoryStore, grants: Grants, query: str, options: dict[str, Any]) -> Any:
     about = {"explain": True, "why": "00000000-0000-4000-8000-000000000003"}
     response = access.search(store, grants, search_request(query, **{**options, **about}))
-    return told(
+    return reported(
         json.loads(json.dumps(response.as_dict(), default=str).replace(str(store.path), ""))
     )
 
@@ -122,7 +122,7 @@ def scores(answer: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_sql_tells_a_searcher_no_more(pair: Pair, recipe: str) -> None:
+def test_sql_shows_a_searcher_no_more(pair: Pair, recipe: str) -> None:
     found = []
     for store in pair:
         connection = sqlite3.connect(store.path)
@@ -131,12 +131,12 @@ def test_sql_tells_a_searcher_no_more(pair: Pair, recipe: str) -> None:
         options = json.dumps({"recipe": recipe})
         (row,) = connection.execute(sql, (QUERIES[0], options) * 2).fetchall()
         connection.close()
-        found.append([told(json.loads(text.replace(str(store.path), ""))) for text in row])
+        found.append([reported(json.loads(text.replace(str(store.path), ""))) for text in row])
     assert found[0] == found[1]
     assert len(found[0][0]) == 10
 
 
-async def test_pages_and_json_tell_a_searcher_no_more(
+async def test_pages_and_json_show_a_searcher_no_more(
     pair: Pair, serve: Serve, key_file: Path
 ) -> None:
     settings = {"key-file": str(key_file), "allow": ALLOW}
@@ -150,7 +150,7 @@ async def test_pages_and_json_tell_a_searcher_no_more(
             alice = Served(served.datasette, store.path.stem).by("alice")
             response = await alice.get(f".json?{query}")
             assert response.status_code == 200
-            answers.append(told(json.loads(response.text.replace(str(store.path), ""))))
+            answers.append(reported(json.loads(response.text.replace(str(store.path), ""))))
             assert (await alice.get(f"?{query}")).status_code == 200
         assert own_words(answers[0]) == own_words(answers[1])
 

@@ -162,7 +162,7 @@ async def test_an_id_that_is_taken_is_the_failure_of_its_file_alone(
     assert [row["returned"] for row in rows] == [0, 20]
 
 
-async def test_a_trial_is_noted_since_it_tells_what_is_known(served: Served) -> None:
+async def test_a_trial_is_noted_since_it_says_what_is_known(served: Served) -> None:
     await imported(served.by("wanda"), NOTES, dry_run="1")
     rows = (await served.by("root").get(f"{served.base}/audit.json?action=import")).json()["rows"]
     assert [(row["who"], row["returned"]) for row in rows] == [("wanda", 0)]
@@ -178,9 +178,9 @@ async def test_a_file_whose_memory_moved_out_of_sight_is_a_new_one(
     (plan,) = [one for one in store.list() if one.title == "Plan"]
     closed = store.collections.create("closed", owner="alice")
     store.edit(plan.id, collection=closed.id)
-    for text, told in ((b"Barges.", 1), (b"Ferries.", 0)):
+    for text, reported in ((b"Barges.", 1), (b"Ferries.", 0)):
         result = await imported(root, {"plan.md": b"# Plan\n\n" + text})
-        assert (result["imported"], result["failures"]) == (told, [])
+        assert (result["imported"], result["failures"]) == (reported, [])
     assert (await imported(root, {"plan.md": b"# Plan\n\nFerries."}))["unchanged"] == 1
     assert result["replaced"] == 1
     assert store.get(plan.id).text == plan.text
@@ -202,7 +202,7 @@ async def test_the_form_works_in_the_browser_s_way(served: Served) -> None:
     await ended(wanda, job)
     page = await wanda.get(sent.headers["location"])
     assert page.status_code == 200
-    assert links(page) == []  # who may not read is told the number alone
+    assert links(page) == []  # who may not read reads the number alone
     body, kind = form({}, csrftoken=token[1] if token else "")
     empty = await served.datasette.client.post(
         f"{served.base}/import", content=body, headers={"Content-Type": kind}, cookies=cookies
@@ -304,7 +304,7 @@ async def test_topics_that_a_memory_lacks_are_asked_about(served: Served, tmp_pa
     assert (asked["imported"], asked["unchanged"], len(asked["failures"])) == (0, 0, 4)
 
 
-async def test_who_may_not_read_is_not_told_what_a_terminal_imported(
+async def test_who_may_not_read_does_not_learn_what_a_terminal_imported(
     served: Served, tmp_path: Path
 ) -> None:
     """That the same note is there would confirm a guess at what it says."""

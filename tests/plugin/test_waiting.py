@@ -1,4 +1,4 @@
-"""Whoever waits (for a disk, a keyring's owner, a batch) waits alone: other pages are answered."""
+"""A request that waits (for a disk, a keyring, a batch) waits alone: other pages are answered."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_vault_that_another_program_keeps_to_itself_is_not_waited_for_nor_forg
         filled.path.touch()  # as a write to it does at some time
         assert seconds(vault.follow_file) < BUSY_SECONDS / 2
         assert seconds(vault.membership) < BUSY_SECONDS / 2
-        assert vault.membership() is None, "nobody can tell"
+        assert vault.membership() is None, "members could not be read"
         assert not vault.strict, "it is the same file"
         other.communicate(b"")
     assert vault.membership()
@@ -162,7 +162,7 @@ async def test_a_lock_that_waits_for_a_batch_holds_up_no_other_page(
     await asyncio.gather(importing, locking)
 
 
-async def test_a_clock_that_nobody_hears_goes_on(
+async def test_a_clock_that_no_one_hears_goes_on(
     filled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served = await serve(filled.path, options=filled.options())

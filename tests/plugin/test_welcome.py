@@ -1,4 +1,4 @@
-"""The search page before a question: right after every change, and for whoever asks."""
+"""The search page before a question: right after every change, and for every actor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .uploads import BEARER
 
 
 async def welcomed(served: Served) -> BeautifulSoup:
-    """The page as somebody sees it."""
+    """The page as a person sees it."""
     page = await served.get("")
     assert page.status_code == 200, page.text
     return soup(page)
@@ -23,8 +23,8 @@ async def welcomed(served: Served) -> BeautifulSoup:
 
 def number(page: BeautifulSoup) -> int:
     """How many memories it says there are."""
-    told = page.select_one(".hy-lead strong")
-    return int(re.sub(r"\D", "", told.get_text()))
+    reported = page.select_one(".hy-lead strong")
+    return int(re.sub(r"\D", "", reported.get_text()))
 
 
 def ways(page: BeautifulSoup) -> dict[str, str]:
@@ -73,7 +73,7 @@ async def test_it_is_right_after_another_program_wrote(served: Served, filled: F
     assert "office" in ways(await welcomed(root))
 
 
-async def test_each_sees_what_is_theirs_whoever_looked_before(served: Served) -> None:
+async def test_each_sees_what_is_theirs_a_caller_who_looked_before(served: Served) -> None:
     root, bob, alice = (served.by(name) for name in ("root", "bob", "alice"))
     made = await root.send(
         "POST",
@@ -94,17 +94,17 @@ async def test_each_sees_what_is_theirs_whoever_looked_before(served: Served) ->
         assert "Heartache" not in his.get_text() + hers.get_text()
 
 
-async def test_it_is_kept_until_the_lock_and_told_to_the_trail(served: Served) -> None:
+async def test_it_is_kept_until_the_lock_and_written_to_the_trail(served: Served) -> None:
     root = served.by("root")
     vault = served.vault
     for _ in range(3):
         await welcomed(root)
     assert len(vault.views) == 1
     vault.write_audit()
-    told = (await root.get("/notes/-/hybrid/audit.json?action=search")).json()["rows"]
-    assert sum(event["times"] for event in told) == 3
-    assert sum(event["opened"] for event in told) == 3  # once
-    assert sum(event["returned"] for event in told) == 9
+    reported = (await root.get("/notes/-/hybrid/audit.json?action=search")).json()["rows"]
+    assert sum(event["times"] for event in reported) == 3
+    assert sum(event["opened"] for event in reported) == 3  # once
+    assert sum(event["returned"] for event in reported) == 9
     vault.lock()
     assert len(vault.views) == 0
     assert (await root.get("")).status_code == 423

@@ -47,7 +47,7 @@ async def sent(served: Served, path: str, page: str | None = None, **changes: st
     )
 
 
-def told(response: Any) -> str:
+def reported(response: Any) -> str:
     """The message that the next page shows, out of the cookie that carries it."""
     return response.headers["set-cookie"]
 
@@ -198,7 +198,7 @@ async def test_saving_twice_the_same_is_no_conflict(served: Served) -> None:
 @pytest.mark.skipif(
     not cross_site.BY_TOKEN, reason="1.0 takes JSON with cookies from its own pages"
 )
-async def test_json_with_cookies_is_told_what_to_do(served: Served) -> None:
+async def test_json_with_cookies_learns_what_to_do(served: Served) -> None:
     path = f"{served.base}/memories.json"
     response = await served.by("root").send("POST", path, {"text": "x"}, headers={})
     assert response.status_code == 403
@@ -305,16 +305,16 @@ async def test_no_message_says_anything_of_a_memory(served: Served) -> None:
 async def test_who_may_not_write_and_read_sees_no_edit_form(
     served: Served, actor: str | None
 ) -> None:
-    somebody = served.by(actor)
+    visitor = served.by(actor)
     for name in ("edit", "delete"):
-        response = await somebody.get(f"{served.base}/memories/{ONE}/{name}")
+        response = await visitor.get(f"{served.base}/memories/{ONE}/{name}")
         assert response.status_code == 403
         assert "every second day" not in response.text
     if actor == "bob":
-        shown = await somebody.get(f"{served.base}/memories/{ONE}")
+        shown = await visitor.get(f"{served.base}/memories/{ONE}")
         assert not soup(shown).select(".hy-actions, .hy-topics form")
     else:
-        assert (await somebody.get(f"{served.base}/new")).status_code == (
+        assert (await visitor.get(f"{served.base}/new")).status_code == (
             200 if actor == "wanda" else 403
         )
 

@@ -1,4 +1,4 @@
-"""Who may write but not read: nothing that they send tells them what is there, or takes it away."""
+"""Who may write but not read: nothing that they send shows them what is there, or takes it away."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def own_collection(who: Served) -> str:
     return str(made.json()["rows"][0]["id"])
 
 
-async def test_nobody_reads_a_memory_by_moving_it_to_a_collection_of_their_own(
+async def test_no_one_reads_a_memory_by_moving_it_to_a_collection_of_their_own(
     served: Served,
 ) -> None:
     eve = served.by("eve")
@@ -106,19 +106,20 @@ async def test_a_published_copy_confirms_no_guess(served: Served) -> None:
 
 
 async def test_an_import_confirms_no_guess(served: Served) -> None:
-    def told(job: dict[str, Any]) -> dict[str, Any]:
+    def reported(job: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in job.items() if name not in ("job", "job_url")}
 
     await imported(served.by("root"), {"pin.md": b"The PIN is 4821"})
     guesses = [f"The PIN is {pin}".encode() for pin in (4820, 4821)]
     trials = [
-        told(await imported(served.by("eve"), {"pin.md": guess}, dry_run="1")) for guess in guesses
+        reported(await imported(served.by("eve"), {"pin.md": guess}, dry_run="1"))
+        for guess in guesses
     ]
     assert trials[0] == trials[1]
     assert (trials[0]["imported"], trials[0]["replaced"]) == (1, 0), "another's note is not known"
     assert (await imported(served.by("eve"), {"pin.md": guesses[0]}))["imported"] == 1
-    again = [told(await imported(served.by("eve"), {"pin.md": guess})) for guess in guesses]
-    assert again[0] == again[1], "of her own she is told no more"
+    again = [reported(await imported(served.by("eve"), {"pin.md": guess})) for guess in guesses]
+    assert again[0] == again[1], "of her own she learns no more"
     assert "replaced or unchanged 1" in again[0]["summary"]
     trial = {"pin.md": b"The PIN is 4821"}
     reader = await imported(served.by("root"), trial, dry_run="1")

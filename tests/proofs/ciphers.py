@@ -14,7 +14,7 @@ import pytest
 from memory_store.crypto import sealing
 
 HEADS, BODIES = "memories", "memory_bodies"  # tables, as places name them
-TRAIL = "vault_audit"  # which a server goes on with by itself, whoever asks
+TRAIL = "vault_audit"  # which a server goes on with by itself
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def listen(environment: pytest.MonkeyPatch) -> Heard:
 
 
 def _listening(made: Callable[[bytearray], Any], heard: Heard) -> Callable[[bytearray], Any]:
-    """A suite whose ciphers tell what they decrypt."""
+    """A suite whose ciphers record what they decrypt."""
 
     class Listening:
         def __init__(self, key: bytearray) -> None:

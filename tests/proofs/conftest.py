@@ -1,6 +1,7 @@
 """What proofs share with the plugin's tests: a real Datasette over a real vault, a real browser."""
 
 from disks import disk, scene  # noqa: F401  (fixtures)
+from output import said  # noqa: F401  (a fixture)
 from plugin.conftest import (  # noqa: F401  (fixtures)
     address,
     browser,
@@ -10,5 +11,4 @@ from plugin.conftest import (  # noqa: F401  (fixtures)
     serve,
     served,
 )
-from telling import said  # noqa: F401  (a fixture)
 from whole_vault import make_whole, state, whole  # noqa: F401  (fixtures)

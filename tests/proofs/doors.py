@@ -45,7 +45,7 @@ def actor_from_request(request):
 
 @hookimpl
 def prepare_connection(conn):
-    # for this plugin's own sake; whoever sets one last was alone with it before
+    # for this plugin's own sake; a plugin that sets one last was alone with it before
     conn.set_authorizer(lambda action, first, *rest: 1 if first == "shy" else 0)
 
 
@@ -96,7 +96,7 @@ def register_routes():
         ("/-/counted$", counted),
     ]
 """
-"""Somebody's plugin: names as tokens, SQL for everybody, and an authorizer of its own."""
+"""A person's plugin: names as tokens, SQL for every visitor, and an authorizer of its own."""
 
 SEARCHERS = {"id": ["root", "sam", "rita"]}
 READERS = {"id": ["root", "rita"]}
@@ -109,7 +109,7 @@ STOLEN = {
     "counted": {"sql": f"select {TOLD} || count(*) from memories"},
     "sightings": {"sql": "select name from birds"},
 }
-"""Queries that somebody stored without thinking of the vault, and one beside them."""
+"""Queries that a person stored without thinking of the vault, and one beside them."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class House:
     shown: str
     """The one id of a memory that stands in the public table, too."""
     rows: Mapping[str, str]
-    """The id of a row by its table: somebody may have seen it elsewhere."""
+    """The id of a row by its table: a person may have seen it elsewhere."""
 
     def ask(self, path: str, who: str | None = None, data: Any = None) -> Answer:
         """GET (or POST ``data`` as JSON) by an actor; ``{table}`` is the id of a row there."""
@@ -157,8 +157,8 @@ class House:
     def leaks(self, answer: Answer) -> list[str]:
         """What of the vault an answer holds that was not in the question, by name."""
         asked = answer.path.encode()
-        told = {name: one for name, one in self.secrets.items() if one not in asked}
-        found = [name for name, value in told.items() if value in answer.body]
+        reported = {name: one for name, one in self.secrets.items() if one not in asked}
+        found = [name for name, value in reported.items() if value in answer.body]
         return found + ([LEAK] if LEAK.encode() in answer.body else [])
 
 
@@ -208,7 +208,7 @@ def made(folder: Path, model: Path) -> tuple[Path, Path, str]:
 
 @contextmanager
 def connected(path: Path) -> Iterator[sqlite3.Connection]:
-    """A plain connection, as whoever has the file makes one."""
+    """A plain connection, as a program that has the file makes one."""
     connection = sqlite3.connect(path)
     try:
         with connection:

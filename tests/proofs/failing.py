@@ -62,8 +62,8 @@ def tried(step: Callable[[], None]) -> None:
             tell("refused", str(error))
 
 
-def tell(what: str, told: object) -> None:
-    print(json.dumps([what, told]), flush=True)
+def tell(what: str, reported: object) -> None:
+    print(json.dumps([what, reported]), flush=True)
 
 
 if __name__ == "__main__":

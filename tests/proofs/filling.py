@@ -133,8 +133,8 @@ def write(store: MemoryStore, words: Words) -> None:
     result = store.add(f"Did {words['result']}", type="result", parent=task.id)
     store.publish(result.id, collection)
     store.delete(store.add(f"Soon {words['deleted']}").id)
-    told = (words["actor"], False, words["surface"], words["action"])
-    store.trail.keep([AuditEvent("2024-03-01T08:00:00Z", *told)], days=0, most=100)
+    reported = (words["actor"], False, words["surface"], words["action"])
+    store.trail.keep([AuditEvent("2024-03-01T08:00:00Z", *reported)], days=0, most=100)
 
 
 def own_keys(store: MemoryStore, words: Words, member: Path) -> None:
@@ -159,9 +159,9 @@ def ask(store: MemoryStore, words: Words, models: LanguageModels) -> None:
 
 
 def main(given: str) -> None:
-    told = json.loads(given)
-    words, folder = told["words"], Path(told["folder"])
-    if told["cipher"]:
+    reported = json.loads(given)
+    words, folder = reported["words"], Path(reported["folder"])
+    if reported["cipher"]:
         cipher: object = nullcontext()
     else:
         from benchmarks.operations import null_cipher
@@ -170,12 +170,12 @@ def main(given: str) -> None:
     with cipher, installed(folder / "llm") as models:  # type: ignore[attr-defined]
         store, _ = MemoryStore.create(
             folder / "vault" / "notes.db",
-            key_file=told["key_file"],
-            embedder=told["model"],
-            profile=told["profile"],
+            key_file=reported["key_file"],
+            embedder=reported["model"],
+            profile=reported["profile"],
         )
         with store:
-            fill(store, words, Path(told["sources"]), models)
+            fill(store, words, Path(reported["sources"]), models)
             assert store.search(words["text"], mode="keyword").rows
     print("filled")
 

@@ -47,7 +47,7 @@ def _anything(draft: MemoryDraft) -> bool:
 class Narrowed:
     """Something that lets some memories through: as it is asked for, and which those are.
 
-    ``answers`` are the rows that may come of them, where opening tells. ``complete``: the query is
+    ``answers`` are the rows that may come of them, if opening decides. ``complete``: the query is
     the whole question, no words are to be added. ``by_text``: opened text decides.
     """
 

@@ -89,7 +89,7 @@ class Two:
             return [dict(zip(names, row, strict=True)) for row in found]
 
     def put_back(self, table: str, rows: list[Row]) -> None:
-        """A table as it was before, by somebody who kept its rows."""
+        """A table as it was before, by an actor who kept its rows."""
         with closing(connect(self.path)) as connection, Storage(connection).transaction():
             connection.execute(f"delete from {table}")
             for row in rows:

@@ -1,7 +1,7 @@
 """Makes, fills, opens, searches and serves a vault, telling every address that it turns to.
 
     python isolated.py work  JSON     in this process; prints what was found and what was heard
-    python isolated.py models JSON    the same without the server, and nobody listens from within
+    python isolated.py models JSON    the same without the server, and nothing listens from within
     python isolated.py serve HEARD ARGUMENTS…     ``datasette serve``, what was heard into a file
 
 Anything but the machine itself (loopback, a socket in a file) is refused as a network that is down
@@ -146,7 +146,7 @@ def models(path: str, key_file: str, notes: str) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.pop("MEMORY_STORE_OFFLINE", None)  # nobody has to forbid what is not tried
+    os.environ.pop("MEMORY_STORE_OFFLINE", None)  # no one has to forbid what is not tried
     if sys.argv[1] == "models":
         models(**json.loads(sys.argv[2]))
         sys.exit()

@@ -96,7 +96,7 @@ MARKDOWN = (
     f"==<script>{JS}</script>==",
     f"[[x|<script>{JS}</script>]]",
 )
-"""For whoever makes HTML of notes."""
+"""For pages that make HTML of notes."""
 
 JSON_AND_CSV = (
     f'</script><script>{JS}</script>"',

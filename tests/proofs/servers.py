@@ -1,4 +1,4 @@
-"""A real server whose memory can be watched, with somebody who may do everything."""
+"""A real server whose memory can be watched, with an actor who may do everything."""
 
 from __future__ import annotations
 

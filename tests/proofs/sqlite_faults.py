@@ -1,4 +1,4 @@
-"""SQLite that breaks at one point of the work, and that tells whether it did.
+"""SQLite that breaks at one point of the work, and that says whether it did.
 
 A rehearsal counts the points at which the work could break: every few steps of SQLite's machine,
 everything it asks leave for, every page by which the file grows. A fault is then drawn among

@@ -2,9 +2,9 @@
 
 Faults are real: SQLite is interrupted at its n-th step or refuses an operation, its file may not
 grow, rows are garbage, tables are gone. Only faults that were felt count: a request ended with
-another status than without a fault, a call raised. Whoever asks may search but not read; whoever
+another status than without a fault, a call raised. An actor who asks may search but not read; who
 may read asks what fails. Everything the server prints or logs is looked through, tracebacks among
-them. Last, words are told on purpose: the same search finds them.
+them. Last, words are let out on purpose: the same search finds them.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from canaries import canary
 from counts import counted
 from datasette import Response, hookimpl
 from datasette.plugins import pm
+from output import Said, Words, quoted, reported
 from plugin.conftest import ALLOW, Filled, Serve, Served
 from sqlite_faults import Fault, Points, Switch, drawn, watching
-from telling import Said, Words, quoted, told
 
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.errors import BadInputError, StorageError
@@ -138,7 +138,7 @@ def requests(words: Words) -> list[tuple[str, str, Any]]:
     ]
 
 
-async def test_no_fault_makes_a_server_tell_a_word(
+async def test_no_fault_makes_a_server_show_a_word(
     filled: Filled, words: Words, serve: Serve, said: Said
 ) -> None:
     chance, whole, felt = random.Random(8), filled.path.read_bytes(), Counter[str]()
@@ -158,7 +158,7 @@ async def test_no_fault_makes_a_server_tell_a_word(
 
     rehearsal = Fault()
     usual = await asked_of(rehearsal)
-    assert max(usual[: len(requests(words))]) < 400, "whoever reads is answered"
+    assert max(usual[: len(requests(words))]) < 400, "an actor who may read is answered"
     assert await asked_of(Fault()) == usual, "what differs from these, a fault did"
     for number in range(TRIES):
         kind = KINDS[felt.total() % len(KINDS)]
@@ -213,7 +213,7 @@ def whole_answer(answer: Any) -> bytes:
     return bytes(answer.content) + json.dumps([*answer.headers.items()]).encode()
 
 
-def test_no_fault_makes_an_exception_tell_a_word(filled: Filled, words: Words, said: Said) -> None:
+def test_no_fault_makes_an_exception_show_a_word(filled: Filled, words: Words, said: Said) -> None:
     chance, whole, felt = random.Random(9), filled.path.read_bytes(), Counter[str]()
     calls, numbers = calls_with(words, filled.key_file), itertools.count()
 
@@ -226,7 +226,7 @@ def test_no_fault_makes_an_exception_tell_a_word(filled: Filled, words: Words, s
                     struck(switch, fault),
                 ):
                     call(store)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it tells nothing
+            except Exception as error:  # noqa: BLE001 - whatever it is, it says nothing
                 return error
         return None
 
@@ -238,7 +238,7 @@ def test_no_fault_makes_an_exception_tell_a_word(filled: Filled, words: Words, s
         )
         fault = fault_of(kind, passed, chance)
         error = error_of(call, fault)
-        assert quoted(said() + told(error), words) == set(), fault
+        assert quoted(said() + reported(error), words) == set(), fault
         felt[kind] += fault.hit and error is not None
         if felt.total() == FAULTS:
             break
@@ -288,7 +288,7 @@ async def test_sql_that_fails_is_logged_without_its_words(
     assert b"SQL failed: OperationalError" in logged
 
 
-async def test_a_server_that_tells_a_word_is_found_out(
+async def test_a_server_that_says_a_word_is_found_out(
     filled: Filled, words: Words, serve: Serve, said: Said
 ) -> None:
     """Where the proof looks, it sees: the answer and what is printed and logged."""
@@ -309,7 +309,7 @@ async def test_a_server_that_tells_a_word_is_found_out(
 
 @contextmanager
 def talking(words: Words) -> Iterator[None]:
-    """A plugin that tells words where none may be told."""
+    """A plugin that prints words where none may be."""
 
     async def says() -> Response:
         raise ValueError(f"no such plum: {words['text']}")
@@ -342,14 +342,14 @@ def talking(words: Words) -> Iterator[None]:
         pm.unregister(name="talking")
 
 
-def test_an_exception_that_tells_a_word_is_found_out(words: Words, said: Said) -> None:
+def test_an_exception_that_says_a_word_is_found_out(words: Words, said: Said) -> None:
     connection = connect(":memory:")
     with pytest.raises(sqlite3.OperationalError) as quoting:
         connection.execute(f"select {words['text']}")
     with pytest.raises(StorageError) as caused:
         raise StorageError("it cannot be read") from quoting.value
-    assert quoted(told(caused.value), words) == {"text"}
-    assert quoted(told(BadInputError("it is too long", words["topic"])), words) == {"topic"}
+    assert quoted(reported(caused.value), words) == {"text"}
+    assert quoted(reported(BadInputError("it is too long", words["topic"])), words) == {"topic"}
     logging.getLogger("memory_store").debug("kept %s", words["title"])
     sys.stderr.write(words["query"])
     assert quoted(said(), words) == {"title", "query"}

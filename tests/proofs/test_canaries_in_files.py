@@ -109,7 +109,7 @@ def test_no_canary_stands_in_any_file_open_or_locked(
     assert (tmp_path / "copy.db").stat().st_size > 50_000
 
 
-def test_the_terminal_tells_errors_without_what_was_asked_or_kept(
+def test_the_terminal_says_errors_without_what_was_asked_or_kept(
     store: MemoryStore, filled: Words, tmp_path: Path, key_file: Path
 ) -> None:
     store.lock()

@@ -1,4 +1,4 @@
-"""While a vault is locked, no route of the plugin, no table, no SQL and no download tells a word.
+"""While a vault is locked, no route of the plugin, no table, no SQL and no download says a word.
 
 The vault was open and searched before, so that whatever the server might have kept is there to be
 told. Every route that the plugin registers is asked, by several people, in every way.
@@ -81,19 +81,19 @@ def native() -> list[str]:
 
 
 @pytest.mark.parametrize("how", ["never opened", "locked after use"])
-async def test_a_locked_vault_tells_nobody_a_word(
+async def test_a_locked_vault_shows_no_one_a_word(
     filled: Filled, serve: Serve, how: str, capfd: Any
 ) -> None:
     words, ids = fill(filled)
     served = await serve(filled.path, options={"notes": {"allow": EVERYBODY}})
-    somebody = served
+    visitor = served
     if how == "locked after use":
-        somebody = await unlocked(served, PASSPHRASE)
-        before = b"".join([whole(await somebody.get(path)) for path in (*examples(ids), *native())])
+        visitor = await unlocked(served, PASSPHRASE)
+        before = b"".join([whole(await visitor.get(path)) for path in (*examples(ids), *native())])
         assert spelled_in(before, words) == set(KINDS), "all of it is shown while it is open"
         vaults_of(served.datasette).lock_all()
     addresses, asked = examples(ids), {"q": QUERY, "text": "new", "ids": [ids["id"]]}
-    for actor in (served.by(None), served.by("root"), served.by("alice"), somebody):
+    for actor in (served.by(None), served.by("root"), served.by("alice"), visitor):
         for path in (*addresses, *native()):
             answer = await actor.get(f"{path}{'&' if '?' in path else '?'}q={QUERY}")
             assert spelled_in(whole(answer), words) == set(), path

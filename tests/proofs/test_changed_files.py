@@ -1,4 +1,4 @@
-"""Any cell of a vault's file changed: refused, told by verification, or nothing else is read.
+"""Any cell of a vault's file changed: refused, named by verification, or nothing else is read.
 
 Each changed file goes through everything that opens, reads, searches and verifies it, as its owner
 and as whom she shares with. The sealed cells alone, in every way, are in ``test_every_bit.py``.
@@ -109,7 +109,7 @@ def places(whole: Whole) -> list[Place]:
 
 def write(whole: Whole, *cells: tuple[str, str, int, object]) -> bool:
     """Put values into cells, all or none. False where another row has to be the only one of it."""
-    if len(cells) == 1 and cells[0][3] is None:  # as whoever writes bytes, not rows, can
+    if len(cells) == 1 and cells[0][3] is None:  # as a program that writes bytes, not rows, can
         with loosened(whole.path, cells[0][0]):
             return _written(whole, cells)
     return _written(whole, cells)
@@ -316,12 +316,12 @@ def test_any_value_in_a_clear_column_is_refused_or_changes_no_memory(whole: Whol
         if hostile == value or not write(whole, (table, column, rowid, hostile)):
             continue
         try:
-            told, answered = outcome(whole, opener)
+            reported, answered = outcome(whole, opener)
         finally:
             back = hostile if (table, column) in ROWIDS else rowid
             assert write(whole, (table, column, back, value))
-        said[told] += 1
-        if told == "read":
+        said[reported] += 1
+        if reported == "read":
             assert (table, column) in UNBOUND, (table, column, hostile)
         if answered is not None and (table, column) != ("collections", "created"):
             assert answered == truth[opener], (table, column, hostile)

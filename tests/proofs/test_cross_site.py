@@ -47,7 +47,7 @@ HOME = "/notes/-/hybrid"
 
 def lets_in(source: str, credential: str, *, html: bool) -> bool:
     """The rule."""
-    if credential == "nothing":  # nobody is signed in, and anonymous may do nothing
+    if credential == "nothing":  # no one is signed in, and anonymous may do nothing
         return False
     if source in ELSEWHERE:
         return credential == "bearer" and not html
@@ -229,7 +229,7 @@ async def site(filled: Filled, serve: Serve) -> Site:
 
 
 async def sent(site: Site, act: Act, source: str, credential: str) -> Any:
-    """Send it as whoever says it comes from there, with those credentials."""
+    """Send it as a caller who says it comes from there, with those credentials."""
     headers = dict(SOURCES[source])
     if "bearer" in credential:
         headers["Authorization"] = "Bearer root"
@@ -289,20 +289,20 @@ async def test_the_rule_decides_who_is_let_in(site: Site, path: str, method: str
     for source, credential in combinations(sorted(ACTS).index((path, method))):
         expected = lets_in(source, credential, html=html)
         if credential == "nothing" and path in ("/unlock", "/-/hybrid"):
-            # the secret is the credential; the page across all vaults shows nobody's memories
+            # the secret is the credential; the page across all vaults shows no memories
             expected = source not in ELSEWHERE
         if act is None:  # what was refused can be sent again: it has changed nothing
             act = ACTS[path, method](site)
             before = site.state()
         answer = await sent(site, act, source, credential)
-        told = (path, method, source, credential, answer.status_code, answer.text[:300])
+        reported = (path, method, source, credential, answer.status_code, answer.text[:300])
         if expected:
-            assert answer.status_code < 400, told
+            assert answer.status_code < 400, reported
             await settled(site, answer, unlock)
             act = None
         else:
-            assert answer.status_code == 403, told
-            assert site.state() == before, told
+            assert answer.status_code == 403, reported
+            assert site.state() == before, reported
 
 
 async def test_an_import_is_stopped_by_the_same_rule(site: Site) -> None:

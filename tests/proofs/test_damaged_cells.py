@@ -139,7 +139,7 @@ def writing(store: MemoryStore, loose: Loose) -> list[Callable[[], Any]]:
     ]
 
 
-def told(given: Any) -> Iterator[tuple[str, str]]:
+def reported(given: Any) -> Iterator[tuple[str, str]]:
     """Every text of a memory in what a method returned."""
     for one in given if isinstance(given, list) else [given]:
         if isinstance(one, Memory):
@@ -173,7 +173,7 @@ def check_reading(
     store: MemoryStore, loose: Loose, place: tuple[str, str, object], said: Counter[str]
 ) -> None:
     for work in reading(store, loose):
-        for memory, text in told(attempted(work, place, said)):
+        for memory, text in reported(attempted(work, place, said)):
             assert text == loose.texts[memory], place
 
 

@@ -57,7 +57,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Kept:
 
 @contextmanager
 def private_state(folder: Path) -> Iterator[None]:
-    """No state, configuration or cache of whoever runs the tests."""
+    """No state, configuration or cache of the account that runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("STATE", "CONFIG", "CACHE"):
             patch.setenv(f"MEMORY_STORE_{name}", str(folder / "private" / name.lower()))
@@ -308,7 +308,7 @@ def check_torn(torn: Torn, log: bytes, frames: int, path: Path, kept: Kept, mode
     assert outcome.whole
     commits = torn.commits(frames)
     assert outcome.texts in torn.states[commits]
-    assert outcome.older or outcome.texts == torn.states[-1][1]  # lost transactions are told of
+    assert outcome.older or outcome.texts == torn.states[-1][1]  # lost transactions are reported
     with MemoryStore.open(path, key_file=kept.key_file, embedder=str(model)) as store:
         added = store.add("Written after the power came back.")
         assert store.get(added.id).text == "Written after the power came back."

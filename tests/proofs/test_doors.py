@@ -1,8 +1,8 @@
-"""Whoever is granted nothing on a vault takes nothing of it home, by no door of Datasette.
+"""A caller who is granted nothing on a vault takes nothing of it home, by no door of Datasette.
 
 A real server over a vault beside public tables, started as people do: with the file as it is, and
 with ``-i`` (Datasette offers such files for download), both with ``--crossdb``. Beside our plugin
-there is another one, which runs SQL for everybody and sets an authorizer of its own. The same doors
+there is another one, which runs SQL for all and sets an authorizer of its own. The same doors
 stay open for what is public, and for those who are granted something.
 """
 
@@ -223,7 +223,7 @@ GUESSES = {
     "a topic of many": (SHARED.format(MEMORIES), SHARED.format(MEMORIES + 1)),
     "a row": ("memory in (select id from memories)", "memory in (select content from memories)"),
 }
-"""A condition that holds, and one that does not: the public rows that are shown tell which."""
+"""A condition that holds, and one that does not: the public rows that are shown say which."""
 ASKING = {
     "the page": lambda condition: where(condition, ""),
     "its data": where,
@@ -237,7 +237,7 @@ ASKING = {
 
 @pytest.mark.parametrize("way", ASKING)
 @pytest.mark.parametrize("guess", GUESSES)
-def test_public_rows_tell_a_stranger_of_no_guess_whether_it_is_right(
+def test_public_rows_confirm_to_a_stranger_no_guess_whether_it_is_right(
     server: House, guess: str, way: str
 ) -> None:
     right, wrong = map(ASKING[way], GUESSES[guess])
@@ -264,7 +264,7 @@ TAGGED = re.compile(rf'\b{2 * MEMORIES} rows|"(?:count|memory_topics)": ?{2 * ME
 @pytest.mark.parametrize("page", COUNTING)
 def test_no_page_says_to_a_stranger_how_many_rows_a_vault_has(server: House, page: str) -> None:
     immutable = server.ask("/other.db").status == 200
-    if not (IS_NEXT and immutable):  # there 1.0 counts at its start, for nobody: root sees none
+    if not (IS_NEXT and immutable):  # there 1.0 counts at its start, for no one: root sees none
         assert TAGGED.search(server.ask(COUNTING[page], "root").text)
     for who in STRANGERS.values():
         shown = server.ask(COUNTING[page], who)
@@ -389,7 +389,7 @@ def test_another_plugins_authorizer_is_asked_as_well(server: House) -> None:
 
 
 def test_one_visitor_after_the_other_gets_their_own_answer_to_the_same_sql(server: House) -> None:
-    """SQLite keeps prepared statements, and decided about them for whoever asked first."""
+    """SQLite keeps prepared statements, and decided about them for the first actor who asked."""
     for _ in range(3):
         for who, status in (("root", 200), (None, 403), ("sam", 403), ("eve", 403)):
             for _ in range(4):  # on each connection of Datasette's threads

@@ -33,7 +33,7 @@ CALLS = [call for calls in KINDS.values() for call in calls]
 FAULTS = 10  # of each kind, where there are as many
 SURE = 0.9  # of the calls of one run happen in every run
 EARLIER, NOTES = 12, 4
-DAMAGED = "the file is damaged"  # so SQLite tells a page that it cannot read
+DAMAGED = "the file is damaged"  # so SQLite calls a page that it cannot read
 EDITED = " Edited."
 
 
@@ -79,15 +79,17 @@ class Kept:
     def hear(self, said: str) -> list[str]:
         """Hold what was read against what had been written; returns what was refused."""
         refusals = []
-        for what, told in map(json.loads, said.splitlines()):
+        for what, reported in map(json.loads, said.splitlines()):
             if what == "refused":
-                refusals.append(told)
+                refusals.append(reported)
             elif what == "edited":
-                self.texts[told] = {text for text in self.texts[told] if text.endswith(EDITED)}
+                self.texts[reported] = {
+                    text for text in self.texts[reported] if text.endswith(EDITED)
+                }
             elif what == "imported":
-                self.imported.add(told)
+                self.imported.add(reported)
             else:
-                self._check_read(*told)
+                self._check_read(*reported)
         return refusals
 
     def _check_read(self, memory: str, text: str) -> None:
@@ -127,7 +129,7 @@ def scene(make_store: Callable[..., MemoryStore], key_file: Path, tmp_path: Path
     return Scene(store.path, key_file, texts, notes, folder)
 
 
-def test_a_call_that_fails_is_told_and_loses_nothing(scene: Scene) -> None:
+def test_a_call_that_fails_is_said_and_loses_nothing(scene: Scene) -> None:
     _, whole = scene.at_work("whole")
     assert '"refused"' not in whole.stdout
     for kind in KINDS:

@@ -243,13 +243,13 @@ def test_a_file_that_is_cut_under_an_open_vault_gives_an_error_or_the_right_answ
             texts = {memory.id: memory.text for memory in store.list(limit=100)}
             os.truncate(scene.path, choose.randrange(scene.path.stat().st_size))
             for memory, text in texts.items():
-                refusals += refused(partial(told, store, memory, text))
+                refusals += refused(partial(reported, store, memory, text))
             refusals += refused(lambda: store.search("sluice", mode="keyword"))
     assert refusals
     assert all(line.startswith("notes.db: ") for line in refusals)
 
 
-def told(store: MemoryStore, memory: str, text: str) -> None:
+def reported(store: MemoryStore, memory: str, text: str) -> None:
     with contextlib.suppress(TamperedError):  # the row is there, its body no longer
         assert store.get(memory).text == text
 

@@ -90,7 +90,7 @@ Known = tuple[object, ...]
 
 
 def known(store: MemoryStore) -> Known:
-    """What is told of keys and collections."""
+    """What is known of keys and collections."""
     slots = [(slot.id, slot.kind) for slot in store.keys.list()]
     members = {name: dict(roles) for name, roles in store.collections.membership().items()}
     return slots, members, store.collections.list(), store.keys.holders()
@@ -113,9 +113,9 @@ def test_a_change_of_keys_or_collections_is_made_or_not(scene: Scene, tmp_path: 
                 store.add("Note written when there was room again, on the mill race")
                 assert known(store)[:2] == there[:2]
                 assert len(store.search("sluice", mode="keyword", limit=20).rows) == 20
-                told = known(store)
+                reported = known(store)
             with scene.open() as store:
-                assert as_told(known(store)) == as_told(told), name
+                assert as_reported(known(store)) == as_reported(reported), name
                 assert texts.items() < unharmed(store).items()
             refusals += failed
     assert refusals, "the disk was never full"
@@ -135,5 +135,5 @@ def share_one(scene: Scene, folder: Path) -> None:
         store.keys.share("mill", greeting)
 
 
-def as_told(known: Known) -> str:
+def as_reported(known: Known) -> str:
     return repr(known)

@@ -132,7 +132,7 @@ def test_a_flood_of_searches_is_let_in_as_far_as_there_is_room(server: Server, p
     async def flood() -> tuple[Counter[int], int]:
         flooding = asyncio.ensure_future(flooded(server, [get(path)] * AT_ONCE))
         await asyncio.sleep(0)
-        status, _, _ = await answered(server, get("/-/versions.json"))  # somebody else
+        status, _, _ = await answered(server, get("/-/versions.json"))  # another client
         return await flooding, status
 
     seen, other = asyncio.run(flood())
@@ -220,7 +220,7 @@ def test_a_flood_of_uploads_leaves_one_at_work(server: Server) -> None:
     as_before(server, rest)
 
 
-def test_bodies_that_never_arrive_hold_up_nobody(server: Server) -> None:
+def test_bodies_that_never_arrive_hold_up_no_one(server: Server) -> None:
     rest = server.at_rest()
     head = (
         "POST /notes/-/hybrid/memories.json HTTP/1.1\r\nHost: localhost\r\n"

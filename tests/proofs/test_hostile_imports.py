@@ -1,4 +1,4 @@
-"""Folders, uploads and JSON made to harm whoever reads them: refused by name, in bounded memory."""
+"""Folders, uploads and JSON made to harm a reader: refused by name, in bounded memory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sparse(path: Path, size: int, start: bytes) -> None:
         stream.truncate(size)
 
 
-PADDING = b" " * 9_000  # past what is looked at to tell text from binary
+PADDING = b" " * 9_000  # past what is looked at to distinguish text from binary
 
 
 def traps(folder: Path, elsewhere: Path) -> dict[str, str]:
@@ -130,14 +130,14 @@ def test_a_folder_of_traps_is_passed_through(
     _, usual = imported(store, key_file, str(elsewhere / "plain.md"))
     for name in ORDINARY:
         (folder / name).write_text(f"an ordinary note, {name!r}")
-    told = traps(folder, elsewhere)
+    reported = traps(folder, elsewhere)
     named = [str(path) for path in folder.glob("*.*") if path.suffix not in (".md", ".txt")]
     said, most = imported(
         store, key_file, str(folder), *named, "/dev/zero", str(folder / "pipe.md")
     )
     assert most - usual < MOST_FOR_A_FOLDER
     lines = said.splitlines()
-    for name, reason in told.items():
+    for name, reason in reported.items():
         assert any(name in line and reason in line for line in lines), (name, reason, said)
     assert any("/dev/zero" in line and "not a regular file" in line for line in lines)
     assert "\x1b" not in said
@@ -290,10 +290,10 @@ def test_archives_made_to_harm_are_refused_by_name(server: Server) -> None:
     for what, (content, reason) in ARCHIVES.items():
         result = uploaded(server, "trap.zip", content)
         assert result["imported"] == 0, what
-        told = [*result["failures"], *result["skips"]]
-        assert told, what
-        assert any(reason in text for _, text in told), (what, told[:3])
-        assert all(name for name, _ in told), what
+        reported = [*result["failures"], *result["skips"]]
+        assert reported, what
+        assert any(reason in text for _, text in reported), (what, reported[:3])
+        assert all(name for name, _ in reported), what
     assert server.peak - usual < MOST_FOR_AN_UPLOAD
     clashing = with_names("a/Note.md", "a/note.md", "a/CON.md", "a/nul.txt")
     assert uploaded(server, "clash.zip", clashing)["imported"] == 4
@@ -354,7 +354,7 @@ def test_json_made_to_harm_is_refused_by_name(server: Server) -> None:
         ("/-/hybrid/nowhere", {}, 405),
     ],
 )
-def test_those_who_are_still_sending_are_told_why_they_are_refused(
+def test_those_who_are_still_sending_are_shown_why_they_are_refused(
     server: Server, path: str, headers: dict[str, str], status: int
 ) -> None:
     """urllib has the connection closed after the answer, and reads it when all is sent."""

@@ -58,7 +58,7 @@ def test_it_takes_or_refuses_strings_that_break_programs(name: str) -> None:
         PARSERS[name].take(as_bytes(text))
 
 
-def test_an_archive_with_a_file_that_has_no_name_is_told_of() -> None:
+def test_an_archive_with_a_file_that_has_no_name_is_named() -> None:
     content = archive({"a.md": b"words"})
     at = content.rfind(b"PK\1\2")
     nameless = content[:at] + content[at : at + 28] + b"\0\0" + content[at + 30 : at + 46]

@@ -218,13 +218,13 @@ async def answered(served: Served, sent: Sent, text: str) -> Any:
         headers={**BEARER, **sent.headers},
     )
     seconds = time.process_time() - begun
-    told = (sent.method, sent.path[:200], text[:200])
-    assert answer.status_code < 500, (answer.status_code, told, answer.text[:500])
-    assert seconds < SECONDS, (seconds, told)
-    assert "Traceback" not in answer.text, told
+    reported = (sent.method, sent.path[:200], text[:200])
+    assert answer.status_code < 500, (answer.status_code, reported, answer.text[:500])
+    assert seconds < SECONDS, (seconds, reported)
+    assert "Traceback" not in answer.text, reported
     if answer.status_code == 400 and sent.option and "hybrid.json?" in sent.path:
         parameter = answer.json()["parameter"]
-        assert parameter in (sent.option, "q", *OPTION_NAMES), (parameter, told)
+        assert parameter in (sent.option, "q", *OPTION_NAMES), (parameter, reported)
     if answer.headers["content-type"].startswith("application/json") and sent.method != "HEAD":
         json.loads(answer.content)
     return answer
@@ -288,10 +288,13 @@ async def test_each_surface_takes_or_refuses_all_of_them(
 
 
 async def imported(root: Served, job: str, text: str) -> None:
-    """Wait until an import is over; it tells what came in, and which files did not."""
+    """Wait until an import is over; it says what came in, and which files did not."""
     until = time.monotonic() + PATIENCE
-    while (told := (await root.get(f"{BASE}/import/{job}.json")).json())["state"] == "running":
+    while (reported := (await root.get(f"{BASE}/import/{job}.json")).json())["state"] == "running":
         assert time.monotonic() < until, text
         await asyncio.sleep(0.002)
-    assert (told["state"], told["error"]) == ("done", None), text
-    assert told["imported"] + len(told["failures"]) + len(told["skips"]) >= 3, (told, text)
+    assert (reported["state"], reported["error"]) == ("done", None), text
+    assert reported["imported"] + len(reported["failures"]) + len(reported["skips"]) >= 3, (
+        reported,
+        text,
+    )

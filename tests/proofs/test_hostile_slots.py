@@ -1,4 +1,4 @@
-"""Key slots of somebody else's making never end a program, nor keep the real one from opening.
+"""Key slots of another person's making never end a program, nor keep the real one from opening.
 
 The attacker writes to the file: a row of his own beside the real ones, or in the place of one. What
 he wants is a traceback, a wait of minutes, or an owner who cannot get in.
@@ -36,7 +36,7 @@ PARAMETERS = {
     "a number of 4,000 digits": USUAL.replace("65536", "9" * 4_000),
     "hours of work": '{"memory_kib":1048576,"iterations":64,"lanes":1}',
     "no end of memory": USUAL.replace("65536", "1099511627776"),
-    "a device key of nobody": USUAL[:-1] + f',"device":"{"ab" * 16}","device_key":"AAAA"}}',
+    "a device key of no one": USUAL[:-1] + f',"device":"{"ab" * 16}","device_key":"AAAA"}}',
     "a device key in another folder": USUAL[:-1] + ',"device":"../../../../etc/passwd"}',
     "a device key of half a character": USUAL[:-1] + ',"device":"\\ud800"}',
 }
@@ -114,7 +114,7 @@ async def test_datasette_starts_and_is_unlocked_beside_a_hostile_slot(
     assert (await served.by("root").get(".json?q=tomatoes")).status_code == 200
 
 
-SLOW = ("hours of work", "a device key of nobody")  # of well-formed slots: a minute, or in vain
+SLOW = ("hours of work", "a device key of no one")  # of well-formed slots: a minute, or in vain
 ALONE = [name for name in PARAMETERS if name not in SLOW]
 
 

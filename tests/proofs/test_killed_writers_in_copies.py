@@ -1,7 +1,7 @@
 """Copies are vaults like any other: a writer that is killed in one loses nothing, and it goes on.
 
 However the copy was made, by this program or by another; and however it is written to: through a
-log, as this program does, or with a journal, as SQLite does in a file that was not told otherwise.
+log, as this program does, or with a journal, as SQLite does in a file without another setting.
 """
 
 from __future__ import annotations

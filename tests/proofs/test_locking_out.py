@@ -1,4 +1,4 @@
-"""Wrong secrets keep nobody out: not who comes anew, and not a browser that unlocked before.
+"""Wrong secrets keep no one out: not a new browser, and not a browser that unlocked before.
 
 A real server is flooded with wrong secrets from many addresses, and from this one with forged
 ``X-Forwarded-For``. Meanwhile the right one opens the vault. And guessing is slow: the rates of
@@ -124,7 +124,7 @@ def server(filled: Filled, tmp_path: Path, tiny_model: Path) -> Iterator[Server]
         yield Server(started.address, started.process)
 
 
-def test_a_flood_of_wrong_secrets_keeps_nobody_out_and_guesses_slowly(server: Server) -> None:
+def test_a_flood_of_wrong_secrets_keeps_no_one_out_and_guesses_slowly(server: Server) -> None:
     before = Browser(server, FORGING)
     assert before.unlock() == 303
     assert before.submit("/notes/-/hybrid/lock", "/notes/-/hybrid?q=x", {}) == 303

@@ -1,4 +1,4 @@
-"""After a logout an unlocked session reads nothing, whoever kept a copy of its cookies.
+"""After a logout an unlocked session reads nothing, even by a copy of its cookies.
 
 A vault is unlocked in a browser, and the browser's cookies are copied. Then the session ends: by
 Datasette's logout, by the loss of Datasette's own cookie, by another actor in the same browser, by
@@ -129,7 +129,7 @@ async def test_unlocking_again_ends_the_former_session_of_the_browser(
     assert await asked(latter) == READ
 
 
-async def test_another_site_logs_nobody_out(filled: Filled, serve: Serve) -> None:
+async def test_another_site_logs_no_one_out(filled: Filled, serve: Serve) -> None:
     session = await unlocked((await serve(filled.path)).by("mallory"))
     headers = {"Origin": "https://elsewhere.example", "Sec-Fetch-Site": "cross-site"}
     answer = await session.datasette.client.post(

@@ -150,7 +150,7 @@ def sayings(machine: Machine, notes: Path) -> dict[str, Sequence[str]]:
     }
 
 
-def test_a_new_installation_without_a_model_asks_nobody(vault: Machine, notes: Path) -> None:
+def test_a_new_installation_without_a_model_asks_no_one(vault: Machine, notes: Path) -> None:
     answers = {name: vault.run(*words) for name, words in sayings(vault, notes).items()}
     assert vault.heard == []
     for name in ("add", "import", "search", "reranker", "doctor", "verify", "models"):
@@ -160,7 +160,7 @@ def test_a_new_installation_without_a_model_asks_nobody(vault: Machine, notes: P
     assert f"{NAMED} {RERANKER}" in answers["reranker"].stdout
 
 
-def test_a_vault_whose_model_is_gone_asks_nobody_and_names_the_command(
+def test_a_vault_whose_model_is_gone_asks_no_one_and_names_the_command(
     with_vectors: Machine, notes: Path
 ) -> None:
     words = sayings(with_vectors, notes)
@@ -174,7 +174,7 @@ def test_a_vault_whose_model_is_gone_asks_nobody_and_names_the_command(
 
 
 @pytest.mark.model
-def test_a_model_that_is_there_makes_nobody_be_asked(vault: Machine, notes: Path) -> None:
+def test_a_model_that_is_there_makes_no_one_be_asked(vault: Machine, notes: Path) -> None:
     if not offline.can_build():
         pytest.skip("the offline extra is not installed")
     vault.environment["WEIGHTS"] = "1"
@@ -186,7 +186,7 @@ def test_a_model_that_is_there_makes_nobody_be_asked(vault: Machine, notes: Path
     assert vault.heard == []
 
 
-def test_a_first_search_in_datasette_asks_nobody(with_vectors: Machine) -> None:
+def test_a_first_search_in_datasette_asks_no_one(with_vectors: Machine) -> None:
     found = served(with_vectors)
     assert with_vectors.heard == []
     assert [row["title"] for row in found["rows"]]
@@ -269,7 +269,7 @@ def typed(machine: Machine, words: Sequence[str], answer: str) -> tuple[str, int
 
 
 @pytest.mark.parametrize(("first", "answer"), [("init", "n"), ("import", "")])
-def test_at_a_terminal_a_no_or_no_answer_asks_nobody_and_goes_on_without(
+def test_at_a_terminal_a_no_or_no_answer_asks_no_one_and_goes_on_without(
     first: str, answer: str, machine: Machine, notes: Path
 ) -> None:
     if first == "import":

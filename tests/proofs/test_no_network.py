@@ -45,7 +45,7 @@ def notes(tmp_path: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return folder
 
 
-def told(folder: Path, notes: Path, *before: str) -> dict[str, Any]:
+def reported(folder: Path, notes: Path, *before: str) -> dict[str, Any]:
     """What the work found and which addresses it turned to, run ``before``'s way."""
     folder.mkdir()
     given = json.dumps({"folder": str(folder), "notes": str(notes), "alone": bool(before)})
@@ -62,7 +62,7 @@ def told(folder: Path, notes: Path, *before: str) -> dict[str, Any]:
 
 
 def alone() -> list[str]:
-    """The command that takes the network away here. Skips where nobody may."""
+    """The command that takes the network away here. Skips where no one may."""
     for command in ALONE:
         if (
             shutil.which("unshare")
@@ -75,14 +75,14 @@ def alone() -> list[str]:
 def test_nothing_asks_for_a_network_and_nothing_needs_one(
     tmp_path: Path, notes: Path, private_folders: Path
 ) -> None:
-    usual = told(tmp_path / "usual", notes)
+    usual = reported(tmp_path / "usual", notes)
     assert usual["heard"] == []
     assert usual["found"]["imported"] == len(NOTES)
     assert all(
         usual["found"][mode] for mode in ("hybrid", "keyword", "vector", "literal", "served")
     )
     assert usual["found"]["reranked"]
-    without = told(tmp_path / "without", notes, *alone())
+    without = reported(tmp_path / "without", notes, *alone())
     assert without == usual
 
 
@@ -108,7 +108,7 @@ def test_the_system_is_asked_for_no_network_by_the_real_model_and_a_reranker(
     assert outside(run.calls) == []
 
 
-def test_the_system_tells_who_turns_to_the_network_in_compiled_code(tmp_path: Path) -> None:
+def test_the_system_says_who_turns_to_the_network_in_compiled_code(tmp_path: Path) -> None:
     """The account would show it, of a child too."""
     run = traced(tmp_path / "calls", ["-c", COMPILED, CHILD], TURNING)
     assert outside(run.calls) == ["192.0.2.1", "2001:db8::1"]

@@ -162,7 +162,7 @@ def test_a_program_and_its_search_processes_read_there_too(
 
 
 IMMUTABLE = (DISK_ONLY, FOLDER_ONLY)
-"""Where Datasette itself reads nothing that is written through a log, unless it is told so."""
+"""Where Datasette itself reads nothing that is written through a log, without `immutable`."""
 
 
 @pytest.mark.parametrize(("place", "left"), SCENES if EVERYTHING else [SCENES[1], *SCENES[-2:]])
@@ -234,11 +234,11 @@ def test_what_another_program_writes_meanwhile_is_read_whole_or_not_at_all(
                 with MemoryStore.open(there.path, key_file=vault.key_file) as store:
                     store.add(f"Written meanwhile, on the sluice, {number} {again}.")
             for line in iter(reader.stdout.readline, "done\n"):
-                told = line.split()
-                if told[0] == "refused":
+                reported = line.split()
+                if reported[0] == "refused":
                     assert "another program" in line, line
                     continue
-                count, found, failures = map(int, told[1:])
+                count, found, failures = map(int, reported[1:])
                 assert failures == 0
                 assert lowest <= count <= found <= NOTES + 3 * (number + 1)
             lowest = NOTES + 3 * (number + 1)

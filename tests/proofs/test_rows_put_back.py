@@ -57,7 +57,7 @@ class Attack:
 
 @pytest.fixture(autouse=True)
 def usual_model(tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tiny model for whoever opens a vault."""
+    """The tiny model for a test that opens a vault."""
     monkeypatch.setenv("MEMORY_STORE_MODEL", str(tiny_model))
 
 
@@ -227,7 +227,7 @@ def test_an_old_account_put_back_with_everything_is_refused_while_the_vault_is_o
         found.store.get(found.memory)
 
 
-def test_an_old_account_put_back_with_everything_is_told_at_the_next_opening(
+def test_an_old_account_put_back_with_everything_is_said_at_the_next_opening(
     store: MemoryStore, key_file: Path, tmp_path: Path
 ) -> None:
     found = attack(store, key_file, tmp_path)
@@ -237,7 +237,7 @@ def test_an_old_account_put_back_with_everything_is_told_at_the_next_opening(
         assert "older" in (again.older() or "")
 
 
-def test_old_topics_are_told_by_verification_and_change_no_search(
+def test_old_topics_are_shown_by_verification_and_change_no_search(
     store: MemoryStore, key_file: Path, tmp_path: Path
 ) -> None:
     found = attack(store, key_file, tmp_path)
@@ -262,7 +262,7 @@ def test_a_body_of_before_opens_for_no_other_row(
         store.get(found.memory)
 
 
-def test_a_row_added_by_hand_is_found_by_nobody(
+def test_a_row_added_by_hand_is_found_by_no_one(
     store: MemoryStore, key_file: Path, tmp_path: Path
 ) -> None:
     memory = store.add(f"The {FIRST} tree.").id
@@ -286,7 +286,7 @@ def test_a_row_added_by_hand_is_found_by_nobody(
     assert store.verify()["failures"] == []
 
 
-def test_a_row_taken_away_is_missed_by_whoever_finds_it(
+def test_a_row_taken_away_is_missed_by_a_caller_who_finds_it(
     store: MemoryStore, key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(live_index, "COUNTED_AT_UNLOCK", 0)
@@ -327,7 +327,7 @@ def begin_a_change_of_keys(store: MemoryStore) -> None:
 def test_a_large_vault_refuses_it_as_a_small_one(
     store: MemoryStore, key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Above the constant rows are counted at unlock, and told apart when they are opened."""
+    """Above the constant rows are counted at unlock, and compared when they are opened."""
     if FULL:
         many = (MemoryDraft(f"Filler {n}.") for n in range(live_index.COUNTED_AT_UNLOCK + 1))
         store.add_many(many, embed=False)

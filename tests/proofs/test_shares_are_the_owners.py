@@ -1,6 +1,6 @@
-"""What a member is told of a vault is what its owner told her last: nobody else makes a share.
+"""A member reads what the vault's owner wrote for her last: no other person makes a share.
 
-Every member has the key that a share is sealed under, and whoever holds the file can put back a row
+Every member has the key that a share is sealed under, and a holder of the file can put back a row
 that was there before. Neither makes the next member write in clear what is sealed in a strict
 vault, load a model from a folder, or take another collection for this one.
 """
@@ -58,17 +58,17 @@ def forge(two: Two, change: Callable[[bytes], bytes]) -> None:
     with two.keys_of_mallory() as (connection, keys):
         place = keys.place("vault_shares", "sealed", keys.collection)
         ((sealed,),) = connection.execute("select sealed from vault_shares").fetchall()
-        told = bytes(keys.unseal("share", place, sealed))
-        content = change(told)
-        assert content != told
+        reported = bytes(keys.unseal("share", place, sealed))
+        content = change(reported)
+        assert content != reported
         connection.execute(
             "update vault_shares set sealed = ?", (keys.seal("share", place, content),)
         )
 
 
 def of_format_2(content: bytes) -> bytes:
-    told = json.loads(content[65:])
-    kept = {name: told[name] for name in told if name not in ("name", "revision", "format")}
+    reported = json.loads(content[65:])
+    kept = {name: reported[name] for name in reported if name not in ("name", "revision", "format")}
     return json.dumps({**kept, "profile": "default"}).encode()
 
 
@@ -85,7 +85,7 @@ def of_format_2(content: bytes) -> bytes:
     ],
     ids=["profile", "embedder", "analyser", "dedupe", "name", "folder", "format 2"],
 )
-def test_a_member_cannot_change_what_another_is_told(
+def test_a_member_cannot_change_what_another_reads(
     two: Two, change: Callable[[bytes], bytes]
 ) -> None:
     before = two.rows("memories")
@@ -109,14 +109,14 @@ def test_a_share_that_a_member_signs_herself_is_refused(two: Two) -> None:
     with two.mallory() as store, closing(Storage.open(two.path)) as storage:
         keyring = store._opened.vault.keyring
         keys = keyring.of(*keyring.readable())
-        told = read_share(storage, keys, keyring.owner_identity(storage))
+        reported = read_share(storage, keys, keyring.owner_identity(storage))
         with storage.transaction():
-            write_share(storage, keys, told, keyring.root)
+            write_share(storage, keys, reported, keyring.root)
     with pytest.raises(TamperedError, match="not signed by"):
         ada(two)
 
 
-def test_a_share_that_was_taken_away_is_missed_and_told_again(two: Two) -> None:
+def test_a_share_that_was_taken_away_is_missed_and_said_again(two: Two) -> None:
     two.with_the_file("delete from vault_shares")
     with pytest.raises(TamperedError, match="is missing"):
         ada(two)
@@ -127,7 +127,7 @@ def test_a_share_that_was_taken_away_is_missed_and_told_again(two: Two) -> None:
             assert other.list()
 
 
-def test_an_older_share_is_refused_by_whoever_saw_a_newer_one_and_on_a_fresh_machine(
+def test_an_older_share_is_refused_by_a_caller_who_saw_a_newer_one_and_on_a_fresh_machine(
     two: Two, tmp_path: Path
 ) -> None:
     older = two.rows("vault_shares")
@@ -141,7 +141,7 @@ def test_an_older_share_is_refused_by_whoever_saw_a_newer_one_and_on_a_fresh_mac
         ada(two)
 
 
-def test_an_older_share_with_an_older_account_is_refused_by_whoever_saw_a_newer_one(
+def test_an_older_share_with_an_older_account_is_refused_by_a_caller_who_saw_a_newer_one(
     two: Two, tmp_path: Path
 ) -> None:
     older = two.rows("vault_shares")
@@ -262,7 +262,7 @@ def old(tmp_path: Path, private_folders: Path, monkeypatch: pytest.MonkeyPatch) 
     return Two(path, keys / "formats.key", keys / "formats.member.key", tmp_path, monkeypatch)
 
 
-def test_a_vault_of_format_2_that_was_attacked_before_is_upgraded_and_steers_nobody(
+def test_a_vault_of_format_2_that_was_attacked_before_is_upgraded_and_steers_no_one(
     old: Two, tmp_path: Path
 ) -> None:
     private = tmp_path / "private"
@@ -273,7 +273,7 @@ def test_a_vault_of_format_2_that_was_attacked_before_is_upgraded_and_steers_nob
         (mine,) = connection.execute(
             "select id from memories where collection != ? limit 1", (mill,)
         ).fetchone()
-        told = {"path": str(private), "options": {}}
+        reported = {"path": str(private), "options": {}}
         source = "00000000-0000-4000-8000-000000000000"
         connection.execute(
             "insert into vault_sources values (?, ?, ?, ?)",
@@ -284,7 +284,7 @@ def test_a_vault_of_format_2_that_was_attacked_before_is_upgraded_and_steers_nob
                 keys.seal(
                     "head",
                     keys.place("vault_sources", "head", source),
-                    json.dumps(told).encode(),
+                    json.dumps(reported).encode(),
                 ),
             ),
         )

@@ -27,7 +27,7 @@ from filtered import FILTERS, NO_FILTERS, Allowed, Narrowed, kinds
 from tiny_reranker import build as build_tiny_reranker
 
 from memory_store.errors import BadInputError, FormatError, TamperedError
-from memory_store.records import SearchOptions
+from memory_store.records import SearchRequest
 from memory_store.scopes import Scope
 from memory_store.search.query import language as query_language
 from memory_store.search.recipes import RECIPES
@@ -49,7 +49,7 @@ LINES = ("", "lex: {}", "vec: {}", "hyde: {}", "lex: {}\nvec: {}")
 
 
 class Wire:
-    """The vault's file in the hands of somebody who overwrites what nobody may look at."""
+    """The vault's file in the hands of an actor who overwrites what no one may look at."""
 
     def __init__(self, path: Path) -> None:
         self.connection = connect(path)
@@ -161,7 +161,7 @@ def those(corpus: Corpus, allowed: Allowed) -> list[str]:
     return [id_ for id_, draft in pairs if allowed(draft)]
 
 
-def told(store: MemoryStore, query: str, **options: Any) -> list[dict[str, Any]]:
+def reported(store: MemoryStore, query: str, **options: Any) -> list[dict[str, Any]]:
     """The first two pages of an answer, without what a clock says."""
     pages = []
     for _ in range(2):
@@ -218,10 +218,10 @@ def check(
     store: MemoryStore, wire: Wire, allowed: Collection[str], query: str, options: dict[str, Any]
 ) -> set[str]:
     """Ask, put the wire up, ask again. Returns the rows there were."""
-    before = told(store, query, **options)
+    before = reported(store, query, **options)
     with wire.around(allowed):
         try:
-            after = told(store, query, **options)
+            after = reported(store, query, **options)
         except (TamperedError, FormatError) as error:
             pytest.fail(f"{error}; asked was {query!r} with {options}")
     assert after == before, (query, options)
@@ -234,7 +234,7 @@ def test_every_option_that_filters_is_tried(corpus: Corpus) -> None:
     """A new option fails here until it is said whether it filters, and tried if it does."""
     tried = kinds(corpus, random.Random(0)).values()
     options = {name for narrowed in tried for name in narrowed.options}
-    assert set(SearchOptions.__struct_fields__) == FILTERS | NO_FILTERS
+    assert set(SearchRequest.__struct_fields__) == FILTERS | NO_FILTERS
     assert FILTERS.isdisjoint(NO_FILTERS)
     assert options == FILTERS
     queries = " ".join(narrowed.query for narrowed in tried)
@@ -274,10 +274,10 @@ def test_narrowing_opens_what_the_same_search_opens(
         query, options = question(corpus, ANYTHING, number, chance)
         options |= read_by_lot(chance)
         heard.clear()
-        told(store, query, **options)
+        reported(store, query, **options)
         opened = heard.heads
         narrowed = {**options, "narrow": narrow}
-        rows = rows_of(told(store, query, **narrowed))
+        rows = rows_of(reported(store, query, **narrowed))
         found += len(check(store, wire, opened | rows, query, narrowed))
     assert found
 
@@ -297,7 +297,7 @@ def test_where_nothing_reads_only_the_rows_are_opened(
         options.setdefault(*hiding[number % 2])
         if number % 7 == 0:
             options["why"] = chance.choice(corpus.ids)
-        rows = rows_of(told(store, query, **options))
+        rows = rows_of(reported(store, query, **options))
         found += len(check(store, wire, rows, query, options))
     assert found
 
@@ -343,7 +343,7 @@ def test_a_sealed_search_opens_what_it_returns_and_nothing_else(
         if number % 5 == 0:
             options["why"] = chance.choice(corpus.ids)
         if not is_for_readers(options):
-            rows = rows_of(told(store, query, **options))
+            rows = rows_of(reported(store, query, **options))
             found += len(check(store, wire, rows, query, options))
     assert found
 
@@ -361,7 +361,7 @@ def test_a_sealed_search_refuses_what_only_texts_can_tell(
         query, options = question(corpus, narrowed, 0, chance)
         if is_for_readers(options):
             with wire.around(()), pytest.raises(BadInputError, match="sealed"):
-                told(store, query, sealed=True, **options)
+                reported(store, query, sealed=True, **options)
             refused += 1
     assert refused
 

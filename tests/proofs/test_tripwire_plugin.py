@@ -1,7 +1,7 @@
 """Without a grant nothing is opened: not one sealed value, on no page, in no JSON, SQL or cell.
 
 The ciphers themselves are listened to: whatever is decrypted while a request is answered was asked
-of one of them, with the place that the value stands in. Somebody who may search and not read makes
+of one of them, with the place that the value stands in. An actor who may search and not read makes
 nothing of a memory be opened, also where rows of it are the answer; and a member of one collection
 nothing of another.
 """
@@ -24,7 +24,7 @@ ONE = "00000000-0000-4000-8000-000000000001"
 OURS = "00000000-0000-4000-8000-00000000000a"
 THEIRS = "00000000-0000-4000-8000-00000000000b"
 RIGHTS = ("search", "decrypt", "write")
-GUARDS = "vault_manifests"  # read of all collections when the file has changed, whoever asks
+GUARDS = "vault_manifests"  # read of all collections when the file has changed
 BEARER = {"Authorization": "Bearer none"}  # 0.65 then asks for no token
 
 
@@ -81,7 +81,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> Heard:
 
 @pytest.fixture
 async def site(wire: Heard, filled: Filled, serve: Serve) -> Served:
-    """Somebody for each right, who has all the others; and who has all, and one alone."""
+    """An actor for each right, who has all the others; and who has all, and one alone."""
     allow = {
         f"hybrid-{right}": {
             "id": ["all", f"only {right}", *(f"no {o}" for o in RIGHTS if o != right)]
@@ -149,8 +149,8 @@ async def test_who_may_not_write_makes_nothing_open_a_memory(site: Served, wire:
             assert wire.memories == [], (actor, what)
 
 
-async def test_the_wire_hears_whoever_may(site: Served, wire: Heard) -> None:
-    """The positive control: each of these surfaces opens something for somebody."""
+async def test_the_wire_hears_a_caller_who_may(site: Served, wire: Heard) -> None:
+    """The positive control: each of these surfaces opens something for a visitor who may read."""
     for name, path in (*SEARCHING.items(), *READING.items(), *BY_ROWS.items()):
         assert await got(site, "all", path) == 200, name
         assert wire.memories, name
@@ -190,7 +190,7 @@ def parts(filled: Filled) -> Parts:
 
 @pytest.fixture
 async def started(wire: Heard, filled: Filled, parts: Parts, serve: Serve) -> Served:
-    """Three collections, and somebody who may do everything wherever there are no members."""
+    """Three collections, and an actor who may do everything wherever there are no members."""
     allow = {f"hybrid-{right}": {"id": "all"} for right in RIGHTS}
     settings = {"key-file": str(filled.key_file), "allow": allow}
     served = await serve(filled.path, options={"notes": settings})
@@ -226,7 +226,7 @@ def of_others(wire: Heard, collections: set[str]) -> list[Decrypted]:
 
 
 def members(parts: Parts) -> dict[str, tuple[Any, set[str], set[str]]]:
-    """Somebody of every kind, with the collections they may search and those they may read."""
+    """An actor of every kind, with the collections they may search and those they may read."""
     ours, theirs = {parts.ours}, {parts.theirs}
     token = {"r": {"notes": {parts.ours: ["hybrid-search", "hybrid-decrypt"]}}}
     return {
@@ -236,7 +236,7 @@ def members(parts: Parts) -> dict[str, tuple[Any, set[str], set[str]]]:
         "a reader, and elsewhere a searcher": ("both", ours | theirs, ours),
         "a token of one collection": ({"id": "olga", "_r": token}, ours, ours),
         "all rights and no member": ("all", {parts.open}, {parts.open}),
-        "nobody's member": ("mallory", set(), set()),
+        "member of none": ("mallory", set(), set()),
     }
 
 

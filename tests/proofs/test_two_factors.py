@@ -169,8 +169,8 @@ def test_the_device_key_of_another_vault_opens_nothing(
 def test_another_id_in_the_slot_opens_nothing(made: tuple[Path, str], named: str) -> None:
     path, _ = made
     (slot,) = [one for one in slots(path) if one.kind == "passphrase"]
-    told = json.dumps({**json.loads(slot.parameters), "device": named})
-    change(path, "update vault_slots set parameters = ? where kind = 'passphrase'", told)
+    reported = json.dumps({**json.loads(slot.parameters), "device": named})
+    change(path, "update vault_slots set parameters = ? where kind = 'passphrase'", reported)
     with pytest.raises((WrongKeyError, FormatError), match="passphrase"):
         MemoryStore.open(path, passphrase=PASSPHRASE)
     assert MemoryStore.device_keys(path) == [] or named == "00" * 16
@@ -451,8 +451,8 @@ def earlier_cost() -> keys.Argon2Parameters:
 
 def cost(path: Path) -> dict[str, int]:
     (slot,) = [one for one in slots(path) if one.kind == "passphrase"]
-    told: dict[str, int] = json.loads(slot.parameters)
-    return told
+    reported: dict[str, int] = json.loads(slot.parameters)
+    return reported
 
 
 def test_a_cheap_slot_is_wrapped_anew_at_the_next_unlock_and_needs_the_same_device_key(
@@ -476,7 +476,7 @@ def test_a_cheap_slot_of_a_file_that_cannot_be_written_opens_as_it_is(cheap: Pat
     from memory_store.sqlite import connect
 
     writer = connect(cheap)
-    writer.execute("begin immediate")  # somebody writes all the time
+    writer.execute("begin immediate")  # a person writes all the time
     assert texts(cheap, passphrase=PASSPHRASE) == [SECRET]
     writer.execute("rollback")
     writer.close()

@@ -194,31 +194,31 @@ def test_a_vault_that_is_made_so_never_holds_a_hash(
 ) -> None:
     store = make_store(**options)
     fill(store)
-    told = {
+    reported = {
         bytes.fromhex(store.topic_hash(topic, collection) or "")
         for topic in SUBJECTS
         for collection in ("work", "personal")
     }
-    assert len(told) == 60
-    assert traces(store.path, told) == set()
+    assert len(reported) == 60
+    assert traces(store.path, reported) == set()
     assert store.settings().topics == "memory"
     assert len(had(store, "lanterns", "personal")) == 1, "and is searched by topics as any other"
     assert found(store, "lanterns", "personal") == set()
 
 
 def test_searches_lists_and_topics_are_the_same_in_both(filled: MemoryStore) -> None:
-    def told() -> tuple[object, ...]:
+    def reported() -> tuple[object, ...]:
         searched = filled.search("note", topic=("subject 4",), limit=8, rerank=False)
         listed = [one.id for one in filled.list(topic="subject 3", limit=100)]
         return filled.topics(), listed, {row.id for row in searched.rows}, searched.topics
 
-    before = told()
+    before = reported()
     filled.set_topics("memory")
-    assert told() == before
+    assert reported() == before
     table = rows(filled.path)
     filled.set_topics("table")
     assert table == set()
-    assert told() == before
+    assert reported() == before
 
 
 # -- changing it, and being stopped -----------------------------------------------------------
@@ -304,7 +304,7 @@ def test_another_process_and_a_member_with_the_vault_open_follow_the_setting(
 ) -> None:
     hers = tmp_path / "keys" / "hers.key"
     filled.keys.share("work", MemoryStore.introduce(filled.path, "Alice", key_file=hers)[0])
-    told = {
+    reported = {
         bytes.fromhex(filled.topic_hash(topic, "work") or "") for topic in ("lanterns", "harbour")
     }
     with writer(filled.path, key_file) as his, writer(filled.path, hers) as alice:
@@ -314,7 +314,7 @@ def test_another_process_and_a_member_with_the_vault_open_follow_the_setting(
         both |= {his("After."), alice("After, too.")}
         assert rows(filled.path) == set()
         assert filled.set_topics("memory")
-        assert traces(filled.path, told) == set()
+        assert traces(filled.path, reported) == set()
         assert had(filled, "harbour") == both
 
         def look(name: str, done: int, total: int | None) -> None:

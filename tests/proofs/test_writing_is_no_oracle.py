@@ -114,8 +114,8 @@ class Eve:
         body = "" if at_work else begun.text
         self.note("upload", begun.status_code, begun.headers.items(), body)
         if at_work:
-            told = await ended(self.who, begun.json()["job"])
-            self.note("job", 200, (), json.dumps(told))
+            reported = await ended(self.who, begun.json()["job"])
+            self.note("job", 200, (), json.dumps(reported))
 
 
 async def add(eve: Eve) -> None:
@@ -342,7 +342,7 @@ def test_what_was_written_unread_is_whole(filled: Filled) -> None:
     """A body of its own is verified and found, before and after its collection has a new key."""
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
         first = store.add(GUESSED)
-        blind = store.limited_to(EVERYTHING, told=NOTHING, writer="eve").add(GUESSED)
+        blind = store.limited_to(EVERYTHING, disclosed=NOTHING, writer="eve").add(GUESSED)
         for change in (lambda: None, store.keys.rotate):
             change()
             assert store.get(blind.id).text == first.text

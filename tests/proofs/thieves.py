@@ -47,6 +47,6 @@ def vault_id(path: Path) -> bytes:
 
 
 def change(path: Path, statement: str, *values: object) -> None:
-    """What whoever can write to the file does to it."""
+    """What a thief who can write to the file does to it."""
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(statement, values)

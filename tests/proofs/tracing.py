@@ -1,4 +1,4 @@
-"""A Python script run under ``strace``, which tells its system calls and can make them fail."""
+"""A Python script run under ``strace``, which lists its system calls and can make them fail."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Traced(NamedTuple):
 def traced(log: Path, script: Sequence[str], calls: Sequence[str], *options: str) -> Traced:
     """Run a Python script with ``strace`` watching ``calls`` of all its threads and children.
 
-    Skips where nobody may trace. A script that fails is an AssertionError with its last words.
+    Skips where no one may trace. A script that fails is an AssertionError with its last words.
     """
     if not shutil.which("strace"):
         pytest.skip("strace is not installed")
     watch = ["strace", "-f", "--seccomp-bpf", "-o", str(log)]
     if subprocess.run([*watch, "-e", "trace=none", "true"], check=False).returncode:
-        pytest.skip("nobody may trace a process here, or this strace is too old")
+        pytest.skip("no process may trace a process here, or this strace is too old")
     done = subprocess.run(
         [*watch, "-e", f"trace={','.join(calls)}", *options, sys.executable, *script],
         capture_output=True,

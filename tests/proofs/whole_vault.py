@@ -132,7 +132,7 @@ def set_schema(connection: sqlite3.Connection, schema: list[tuple[str, str]]) ->
 
 @contextmanager
 def loosened(path: Path, table: str) -> Iterator[None]:
-    """While inside, whoever opens the file may put anything into the columns of a table."""
+    """While inside, a writer of the file may put anything into the columns of a table."""
     with closing(connect(path)) as connection:
         query = "select sql from sqlite_master where type = 'table' and name = ?"
         (sql,) = connection.execute(query, (table,)).fetchone()

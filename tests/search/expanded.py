@@ -1,4 +1,4 @@
-"""Searching with expansion, and what the answer tells of it."""
+"""Searching with expansion, and what the answer says of it."""
 
 from __future__ import annotations
 

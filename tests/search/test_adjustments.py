@@ -51,7 +51,7 @@ def test_scores_without_calibration_know_no_absolute_floor() -> None:
     assert adjusted("fact", 0.0, calibrated=False) == 0.0
 
 
-def test_scores_nobody_verified_end_at_the_cap() -> None:
+def test_scores_no_one_verified_end_at_the_cap() -> None:
     assert adjusted("summary", 0.69, verified=False) == 0.70
 
 

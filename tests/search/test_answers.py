@@ -40,7 +40,7 @@ class TestAnswers:
         response = store.search("anything", rerank=False)
         assert (response.rows, response.total, response.degraded) == ((), 0, ())
 
-    def test_explain_tells_each_stage_in_order(self, notes: MemoryStore, reranker: str) -> None:
+    def test_explain_says_each_stage_in_order(self, notes: MemoryStore, reranker: str) -> None:
         response = notes.search("spare key", explain=True)
         assert [report.stage for report in response.explain] == [
             "analyse",

@@ -61,7 +61,7 @@ class TestAnswers:
             mark = re.findall(r"^</source 1 (\w+)>$", writer.given[-1][1], re.M)
             assert len(mark) == 1
             marks |= set(mark)
-        assert len(marks) == 2, "nobody can foresee the marker"
+        assert len(marks) == 2, "no text can foresee the marker"
 
     def test_what_is_not_searched_is_not_sent(
         self, notes: MemoryStore, language_models: LanguageModels
@@ -92,7 +92,7 @@ class TestAnswers:
             notes.ask("spare key", model="writer", budget=10)
         assert refusal.value.parameter == "budget"
 
-    def test_nothing_found_asks_nobody(
+    def test_nothing_found_asks_no_one(
         self, store: MemoryStore, language_models: LanguageModels
     ) -> None:
         writer = language_models.add("writer", "I know everything")
@@ -167,7 +167,7 @@ class TestCitations:
 
 class TestShares:
     @given(st.lists(st.integers(0, 5_000), max_size=12), st.integers(0, 20_000))
-    def test_nobody_gets_more_than_there_is_or_less_than_an_equal_part(
+    def test_no_one_gets_more_than_there_is_or_less_than_an_equal_part(
         self, lengths: list[int], total: int
     ) -> None:
         given_ = shares(lengths, total)

@@ -11,7 +11,7 @@ import pytest
 from expanded import asked, lists, refs, stage
 
 from memory_store.errors import LockedError
-from memory_store.records import MemoryDraft, SearchOptions
+from memory_store.records import MemoryDraft, SearchRequest
 from memory_store.search import pipeline
 from memory_store.search.explain.words import stage_words
 from memory_store.sqlite import connect
@@ -34,12 +34,12 @@ class TestVariants:
         assert response.degraded == typed.degraded
         assert (response.nearest, bool(typed.nearest)) == (None, True)
 
-    def test_explain_tells_what_was_searched_for(
+    def test_explain_says_what_was_searched_for(
         self, notes: MemoryStore, language_models: LanguageModels
     ) -> None:
         response = asked(notes, "my vehicle")
-        told = stage(response)
-        assert told == {
+        reported = stage(response)
+        assert reported == {
             "model": "good",
             "cached": False,
             "sent": "Question: my vehicle",
@@ -76,7 +76,7 @@ class TestVariants:
     def test_evaluation_ranks_what_a_search_would(
         self, notes: MemoryStore, language_models: LanguageModels
     ) -> None:
-        options = SearchOptions("my vehicle", expander="good")
+        options = SearchRequest("my vehicle", expander="good")
         ranked = pipeline.rank(notes.search_context(), options).results
         assert ranked[0][0] == asked(notes, "my vehicle").rows[0].id
 
@@ -265,8 +265,8 @@ class TestCache:
         with pytest.raises(LockedError):
             asked(notes, "my vehicle")
         with MemoryStore.open(notes.path, key_file=key_file, embedder=str(tiny_model)) as opened:
-            told = stage(asked(opened, "my vehicle"))
-            assert (told["cached"], told["variants"]) == (True, wanted)
+            reported = stage(asked(opened, "my vehicle"))
+            assert (reported["cached"], reported["variants"]) == (True, wanted)
             assert opened.verify()["failures"] == []
         assert len(language_models.given("good")) == 1
 
@@ -274,9 +274,9 @@ class TestCache:
         self, notes: MemoryStore, language_models: LanguageModels
     ) -> None:
         asked(notes, "my vehicle")
-        told = stage(asked(notes, "my vehicle -garage"))
-        assert told["cached"]
-        assert told["variants"] == ["vec: where the automobile is kept"]
+        reported = stage(asked(notes, "my vehicle -garage"))
+        assert reported["cached"]
+        assert reported["variants"] == ["vec: where the automobile is kept"]
 
     def test_a_locked_file_does_not_stop_a_search(
         self, notes: MemoryStore, language_models: LanguageModels

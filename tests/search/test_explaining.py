@@ -1,4 +1,4 @@
-"""Explain: every result's place follows from what is told about it."""
+"""Explain: every result's place follows from what is said about it."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class TestAccounts:
             assert before == account["score"]
         assert {"preference boost", "summary boost", "result demotion", "done penalty"} <= seen
 
-    def test_rank_changes_are_told_stage_by_stage(self, typed: MemoryStore, reranker: str) -> None:
+    def test_rank_changes_are_shown_stage_by_stage(self, typed: MemoryStore, reranker: str) -> None:
         response = typed.search(QUERY, limit=32, explain=True)
         names = {move.name for account in accounts(response).values() for move in moves(account)}
         assert {"fusion", "rerank", "summary boost", "others demoted"} <= names
@@ -140,7 +140,7 @@ class TestAccounts:
 
 
 class TestStages:
-    def test_each_stage_is_told_in_order_with_times(
+    def test_each_stage_is_said_in_order_with_times(
         self, notes: MemoryStore, reranker: str
     ) -> None:
         response = notes.search("spare key", explain=True)
@@ -155,7 +155,7 @@ class TestStages:
         assert sum(report.cpu_milliseconds for report in response.explain) > 0
         assert notes.search("spare key").explain == ()
 
-    def test_filters_are_told_one_by_one(self, notes: MemoryStore) -> None:
+    def test_filters_are_shown_one_by_one(self, notes: MemoryStore) -> None:
         options: dict[str, Any] = {"topic": "house", "since": "2024-05", "explain": True}
         details = stages(notes.search('key -lease "spare"', **options))["analyse"]
         assert (details["searchable"], details["of"]) == (0, 12)
@@ -166,7 +166,7 @@ class TestStages:
             {"filter": "-lease", "lets_through": 11},
         ]
 
-    def test_legs_tell_what_they_found_and_with_what(self, notes: MemoryStore) -> None:
+    def test_legs_show_what_they_found_and_with_what(self, notes: MemoryStore) -> None:
         details = stages(notes.search("spare key", explain=True))["fetch"]
         lists = {one["leg"]: one for one in details["lists"]}
         assert lists["keyword"]["found"] == 2
@@ -175,7 +175,7 @@ class TestStages:
         assert details["index"] in ("vec0", "numpy")
         assert set(details["leg_milliseconds"]) == {"keyword", "topic", "vector"}
 
-    def test_weights_are_told_with_the_reason_for_each_factor(self, notes: MemoryStore) -> None:
+    def test_weights_are_shown_with_the_reason_for_each_factor(self, notes: MemoryStore) -> None:
         details = stages(notes.search("spare key", recipe="qmd", explain=True))["fuse"]
         assert details["recipe"] == "qmd"
         assert details["k"] == 60
@@ -194,13 +194,13 @@ class TestStages:
             ({}, "no reranking model"),
         ],
     )
-    def test_a_reranker_that_did_not_run_is_told_with_the_reason(
+    def test_a_reranker_that_did_not_run_is_said_with_the_reason(
         self, typed: MemoryStore, options: dict[str, Any], reason: str
     ) -> None:
         details = stages(typed.search(QUERY, explain=True, **options))["rerank"]
         assert reason in details["skipped"]
 
-    def test_everything_is_told_in_words(self, typed: MemoryStore, reranker: str) -> None:
+    def test_everything_is_said_in_words(self, typed: MemoryStore, reranker: str) -> None:
         response = typed.search(f"{QUERY} status:x", explain=True, status="open")
         words = {one.stage: one for one in map(stage_words, response.explain)}
         assert ("searchable", f"{stages(response)['analyse']['searchable']:,} of 100") in words[
@@ -251,7 +251,7 @@ def test_late_interaction_is_a_stage_of_the_way(typed: MemoryStore) -> None:
     assert [one["ranks"][-1]["rank"] for one in told_of.values()] == list(range(1, 33))
 
 
-def test_a_score_that_late_interaction_gave_is_not_told_as_one_without_a_reranker(
+def test_a_score_that_late_interaction_gave_is_not_shown_as_one_without_a_reranker(
     typed: MemoryStore,
 ) -> None:
     response = typed.search(QUERY, limit=32, reranker="maxsim", explain=True)

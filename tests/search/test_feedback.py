@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from memory_store.index.numpy_vectors import NumpyVectors
 from memory_store.index.vec0_vectors import Vec0Vectors
-from memory_store.records import MemoryDraft, SearchOptions, SearchResponse
+from memory_store.records import MemoryDraft, SearchRequest, SearchResponse
 from memory_store.search import pipeline, recipes
 from memory_store.search.fusion.vector_feedback import rocchio
 from memory_store.search.recipes import DEFAULT, RECIPES, Recipe
@@ -81,7 +81,7 @@ def test_it_looks_for_what_resembles_the_first_results(store: MemoryStore, feedi
 
 
 def test_it_opens_nothing(notes: MemoryStore, feeding: Recipe) -> None:
-    options = SearchOptions("spare key", recipe="feeding")
+    options = SearchRequest("spare key", recipe="feeding")
     ranking = pipeline.rank(notes.search_context(), options)
     assert (len(ranking.results) > 3, ranking.opened) == (True, 0)
     sealed = notes.search("spare key", recipe="feeding", sealed=True, limit=4)
@@ -114,7 +114,7 @@ def test_both_indexes_give_the_same_list(
 ) -> None:
     context = notes.search_context()
     index = kind(context.snapshot)
-    options = SearchOptions("spare key", recipe="feeding")
+    options = SearchRequest("spare key", recipe="feeding")
     ranked = pipeline.rank(replace(context, vector_index=index), options).results
     usual = pipeline.rank(context, options).results
     assert [id_ for id_, _ in ranked] == [id_ for id_, _ in usual]

@@ -22,7 +22,7 @@ from memory_store.index.numpy_vectors import NumpyVectors
 from memory_store.index.segment import IndexEntry, build
 from memory_store.index.snapshot import Snapshot
 from memory_store.index.vec0_vectors import Vec0Vectors
-from memory_store.records import Memory, SearchOptions, SearchResponse
+from memory_store.records import Memory, SearchRequest, SearchResponse
 from memory_store.search.context import SearchContext
 from memory_store.search.pipeline import run
 from memory_store.sqlite import ExtensionUnavailable
@@ -184,7 +184,7 @@ def context(
 
 
 def search(context: SearchContext, query: str, **options: Any) -> SearchResponse:
-    return run(context, SearchOptions(query, **{"limit": 32, "rerank": False, **options}))
+    return run(context, SearchRequest(query, **{"limit": 32, "rerank": False, **options}))
 
 
 def wanted(memories: list[Made], *marks: str) -> set[str]:

@@ -101,7 +101,7 @@ def test_a_model_that_does_not_know_the_language_counts_less() -> None:
     assert abroad["keyword"] == at_home["keyword"]
 
 
-def test_the_seeds_recipes_ignore_language() -> None:
+def test_recipes_named_after_other_systems_ignore_language() -> None:
     for recipe in (GNOSIS, GNO, QMD):
         at_home = leg_weights(recipe, LegEvidence("en", frozenset({"en"}), 0.0))
         abroad = leg_weights(recipe, LegEvidence("de", frozenset({"en"}), 0.0))

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class TestGuardrails:
     def said(self, notes: MemoryStore, models: LanguageModels, query: str, answer: str) -> Any:
         models.add("guarded", answer)
-        told = stage(asked(notes, query, expander="guarded"))
-        return [line.partition(": ")[2] for line in told["variants"]], told["dropped"]
+        reported = stage(asked(notes, query, expander="guarded"))
+        return [line.partition(": ")[2] for line in reported["variants"]], reported["dropped"]
 
     def test_no_variant_holds_what_the_query_excludes(
         self, notes: MemoryStore, language_models: LanguageModels
@@ -65,8 +65,8 @@ class TestGuardrails:
             "lex: key cellar\nlex: spare key never cellar\nvec: keys that hang in the cellar\n"
             "vec: where the key isn't in the cellar\nhyde: The key is in the cellar.\n",
         )
-        told = stage(asked(notes, "spare key not in the cellar", expander="cheerful"))
-        assert told["variants"] == [
+        reported = stage(asked(notes, "spare key not in the cellar", expander="cheerful"))
+        assert reported["variants"] == [
             "lex: spare key never cellar",
             "vec: where the key isn't in the cellar",
         ]
@@ -79,10 +79,10 @@ class TestGuardrails:
             "lex: Mina cellar never\nlex: second key not\nlex: Mina key\n"
             "vec: what Mina never kept\nvec: What Mina never kept\n",
         )
-        told = stage(asked(notes, "key that Mina never had -cellar", expander="guarded"))
-        assert told["variants"] == ["vec: what Mina never kept"]
-        assert told["dropped"] == 4
-        assert told["dropped_for"] == {
+        reported = stage(asked(notes, "key that Mina never had -cellar", expander="guarded"))
+        assert reported["variants"] == ["vec: what Mina never kept"]
+        assert reported["dropped"] == 4
+        assert reported["dropped_for"] == {
             "excluded word": 1,
             "name missing": 1,
             "negation missing": 1,

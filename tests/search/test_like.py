@@ -293,7 +293,7 @@ class TestWhyAndExplain:
         assert far is not None
         assert "it holds none of the words" in far["reason"]
 
-    def test_the_stages_tell_what_was_searched_for(self, garden: MemoryStore) -> None:
+    def test_the_stages_show_what_was_searched_for(self, garden: MemoryStore) -> None:
         stages = {one.stage: one.details for one in alike(garden, "slugs", explain=True).explain}
         assert stages["analyse"]["like"]["topics"] == 2
         assert {one["kind"] for one in stages["fetch"]["lists"]} == {"like"}

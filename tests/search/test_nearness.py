@@ -18,7 +18,7 @@ NEAREST = "these are the nearest in meaning."
 ALONE = f"No memory holds any of these words; {NEAREST}"
 
 
-def test_rows_for_words_that_nobody_wrote_are_called_the_nearest(notes: MemoryStore) -> None:
+def test_rows_for_words_that_no_one_wrote_are_called_the_nearest(notes: MemoryStore) -> None:
     for recipe in RECIPES:
         response = notes.search(NONSENSE, recipe=recipe)
         assert response.rows, recipe

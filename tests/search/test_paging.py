@@ -261,13 +261,13 @@ def test_why_knows_the_places_of_all_pages(garden: MemoryStore, name: str) -> No
     whole = ids(pages(garden, name))
     token = garden.search(query, limit=7, **options).next
     for place, memory in ((2, whole[1]), (9, whole[8]), (20, whole[19])):
-        told = garden.search(query, limit=7, continue_=token, why=memory, **options).why
-        assert told is not None
-        assert told["returned"] is (place == 9)
+        reported = garden.search(query, limit=7, continue_=token, why=memory, **options).why
+        assert reported is not None
+        assert reported["returned"] is (place == 9)
         if name == "filters alone" and place == 2:
-            assert told["reason"] == "an earlier page has listed it"
+            assert reported["reason"] == "an earlier page has listed it"
         else:
-            assert told["rank"] == place, told
+            assert reported["rank"] == place, reported
 
 
 def test_a_list_is_leafed_through_beyond_a_thousand(store: MemoryStore) -> None:

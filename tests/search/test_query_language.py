@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_store.errors import BadInputError
-from memory_store.records import MAX_QUERY_CHARACTERS, SearchOptions, search_request
+from memory_store.records import MAX_QUERY_CHARACTERS, SearchRequest, search_request
 from memory_store.search.query.language import Variant, parse, resolve_mode
 
 
@@ -187,8 +187,8 @@ def test_plain_words_survive_parsing_unchanged(words: list[str]) -> None:
     ],
 )
 def test_auto_reads_the_shape_of_a_query(query: str, mode: str) -> None:
-    assert resolve_mode(SearchOptions(query, mode="auto")) == mode
-    assert resolve_mode(SearchOptions(query, mode="keyword")) == "keyword"
+    assert resolve_mode(SearchRequest(query, mode="auto")) == mode
+    assert resolve_mode(SearchRequest(query, mode="keyword")) == "keyword"
 
 
 def test_an_unknown_mode_is_refused_by_name() -> None:

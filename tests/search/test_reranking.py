@@ -16,7 +16,7 @@ from tiny_reranker import build as build_tiny_reranker
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.models.embedder import Embedder
 from memory_store.models.reranker import load_reranker
-from memory_store.records import MemoryDraft, SearchOptions, SearchResponse
+from memory_store.records import MemoryDraft, SearchRequest, SearchResponse
 from memory_store.search import pipeline
 from memory_store.search.candidates import Candidate
 from memory_store.search.reranking.late_interaction import DEPTH, blended_shares, word_weights
@@ -98,7 +98,7 @@ class TestLateInteraction:
         weights = {text[s:e]: weight for (s, e), weight in word_weights(text, context)}
         assert weights["zeppelin"] > weights["garden"] > weights["rain"] > 0
 
-    def test_long_texts_told_in_order_keep_fusion_s_order_and_it_is_said(
+    def test_long_texts_in_sequence_keep_fusion_s_order_and_it_is_said(
         self, make_store: Callable[..., MemoryStore]
     ) -> None:
         store = make_store("book.db")
@@ -150,8 +150,8 @@ class TestLateInteraction:
             raise error
 
         context = replace(barrels.search_context(), embedder=absent)
-        response = pipeline.run(context, SearchOptions("garden rain barrel", **LATE))
-        plain = pipeline.run(context, SearchOptions("garden rain barrel", rerank=False))
+        response = pipeline.run(context, SearchRequest("garden rain barrel", **LATE))
+        plain = pipeline.run(context, SearchRequest("garden rain barrel", rerank=False))
         assert order(response) == order(plain)
         assert any(line.startswith("no reranker") for line in response.degraded)
 
@@ -234,14 +234,14 @@ class TestTimeLimits:
                 return [*model.score(query, passages[:3]), *[None] * len(passages[3:])]
 
         context = replace(notes.search_context(), reranker=lambda name: ThreeInTime())
-        response = pipeline.run(context, SearchOptions("zqzq jxjx", limit=12, budget_ms=60_000))
+        response = pipeline.run(context, SearchRequest("zqzq jxjx", limit=12, budget_ms=60_000))
         assert read_of(response) == (3, 12)
         assert len(response.rows) == 9  # the three that were read do not fit
         assert {row.rerank_score for row in response.rows} == {None}
 
     def test_the_clock_starts_with_the_search(self, long_notes: MemoryStore, reranker: str) -> None:
         context = long_notes.search_context()
-        options = SearchOptions("rain barrel", budget_ms=60_000)
+        options = SearchRequest("rain barrel", budget_ms=60_000)
         now = pipeline.run(context, options)
         assert not any("budget_ms" in line for line in now.degraded)
         before = pipeline.run(context, options, started=monotonic() - 61)
@@ -277,14 +277,15 @@ class TestWhatIsRead:
         seen: list[str] = []
         filler = "Nothing of it was written down at the time. " * 60
         store = make_store("read.db")
-        told = "The zeppelin landed in the quagmire."
+        reported = "The zeppelin landed in the quagmire."
         store.add_many(
-            MemoryDraft(f"{filler}{told} {filler}Entry {n}.", title=f"Log {n}") for n in range(6)
+            MemoryDraft(f"{filler}{reported} {filler}Entry {n}.", title=f"Log {n}")
+            for n in range(6)
         )
         context = replace(store.search_context(), reranker=lambda name: Listening(reranker, seen))
-        pipeline.run(context, SearchOptions("zeppelin quagmire"))
+        pipeline.run(context, SearchRequest("zeppelin quagmire"))
         assert len(seen) == 6
-        assert all(told in passage for passage in seen)
+        assert all(reported in passage for passage in seen)
         assert all(len(passage) <= len("Log 0\n") + 800 for passage in seen)
 
     @pytest.mark.parametrize(
@@ -298,7 +299,7 @@ class TestWhatIsRead:
         store = make_store("read.db")
         store.add(f"zeppelin {sentence * 300}The end", title="")
         context = replace(store.search_context(), reranker=lambda name: Listening(reranker, seen))
-        pipeline.run(context, SearchOptions("zeppelin", recipe="gno"))
+        pipeline.run(context, SearchRequest("zeppelin", recipe="gno"))
         assert seen[0].startswith("zeppelin")
         assert seen[-1].endswith("The end")
         assert longest / 2 < max(map(len, seen)) <= longest

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from memory_store.errors import BadInputError
 from memory_store.models import embedder
 from memory_store.models.embedder import Embedder
-from memory_store.records import MemoryDraft, SearchOptions, SearchResponse
+from memory_store.records import MemoryDraft, SearchRequest, SearchResponse
 from memory_store.search import pipeline
 from memory_store.store import MemoryStore
 
@@ -54,7 +54,7 @@ def test_the_keyword_mode_ranks_as_bm25_does(store: MemoryStore) -> None:
     reference = dict(
         connection.execute("select rowid, bm25(t) from t where t match 'pear OR plum'").fetchall()
     )
-    ranked = pipeline.rank(store.search_context(), SearchOptions("pear plum", mode="keyword"))
+    ranked = pipeline.rank(store.search_context(), SearchRequest("pear plum", mode="keyword"))
     found = [reference[int(store.get(id_).ref or "")] for id_, _ in ranked.results]
     assert len(found) == len(reference) > 20
     assert found == sorted(reference.values())
@@ -187,9 +187,9 @@ class TestOpening:
             return context.open_memories(ordinals)
 
         watched = replace(context, open_memories=counting)
-        response = pipeline.run(watched, SearchOptions("winter garden", recipe="gnosis"))
+        response = pipeline.run(watched, SearchRequest("winter garden", recipe="gnosis"))
         assert response.opened == len(opened) == len(set(opened)) == 64
-        deep = pipeline.run(watched, SearchOptions("winter garden", recipe="gnosis", deep=True))
+        deep = pipeline.run(watched, SearchRequest("winter garden", recipe="gnosis", deep=True))
         assert deep.opened == 256
 
     def test_ranking_for_evaluation_opens_nothing(self, notes: MemoryStore) -> None:
@@ -198,7 +198,7 @@ class TestOpening:
 
         context = replace(notes.search_context(), open_memories=refuse)
         for mode in ("keyword", "vector", "hybrid"):
-            ranked = pipeline.rank(context, SearchOptions("spare key", mode=mode), 100).results
+            ranked = pipeline.rank(context, SearchRequest("spare key", mode=mode), 100).results
             assert ranked
             assert [score for _, score in ranked] == sorted(
                 (score for _, score in ranked), reverse=True
@@ -263,11 +263,11 @@ class TestModels:
             raise ModelUnavailableError("No model here.", "pip install a-model")
 
         context = replace(notes.search_context(), embedder=absent)
-        response = pipeline.run(context, SearchOptions("spare key", rerank=False))
+        response = pipeline.run(context, SearchRequest("spare key", rerank=False))
         assert sorted(refs(response)) == ["1", "2"]
         assert response.degraded == ("No model here. Try: pip install a-model",)
         with pytest.raises(ModelUnavailableError):
-            pipeline.run(context, SearchOptions("spare key", mode="vector"))
+            pipeline.run(context, SearchRequest("spare key", mode="vector"))
 
     def test_memories_without_vectors_are_still_found_by_word(self, store: MemoryStore) -> None:
         store.add_many([MemoryDraft("the spare key")], embed=False)

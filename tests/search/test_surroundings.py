@@ -1,4 +1,4 @@
-"""A memory told among others is found by what stands beside it."""
+"""A memory in a sequence is found by what stands beside it."""
 
 from __future__ import annotations
 
@@ -89,13 +89,13 @@ def test_what_a_filter_leaves_out_lends_nothing(talks: MemoryStore):
     assert all(row.keyword_rank is None for row in among_facts.rows)
 
 
-def test_explain_says_which_collections_are_told_in_order(talks: MemoryStore):
+def test_explain_says_which_collections_are_sequential(talks: MemoryStore):
     stages = {report.stage: report.details for report in talks.search("knee", explain=True).explain}
-    told = stages["fetch"]["told_in_order"]
-    assert list(told) == ["personal"]
-    assert 0 < told["personal"] <= 1
+    reported = stages["fetch"]["sequential_collections"]
+    assert list(reported) == ["personal"]
+    assert 0 < reported["personal"] <= 1
     plain = {r.stage: r.details for r in talks.search("knee", mode="keyword", explain=True).explain}
-    assert "told_in_order" not in plain["fetch"]
+    assert "sequential_collections" not in plain["fetch"]
 
 
 def test_unrelated_notes_rank_as_without(make_store: Callable[..., MemoryStore]):
@@ -105,10 +105,10 @@ def test_unrelated_notes_rank_as_without(make_store: Callable[..., MemoryStore])
         for n, word in enumerate(" ".join(MATTERS).split())
     )
     report = next(r for r in store.search("violin", explain=True).explain if r.stage == "fetch")
-    assert "told_in_order" not in report.details
+    assert "sequential_collections" not in report.details
 
 
-def test_an_explanation_tells_what_neighbours_lent(talks: MemoryStore):
+def test_an_explanation_says_what_neighbours_lent(talks: MemoryStore):
     report = next(r for r in talks.search("violin", explain=True).explain if r.stage == "adjust")
     refs_by_id = {memory.id: memory.ref for memory in talks.list(limit=100)}
     accounts = {refs_by_id[one["id"]]: one for one in report.details["results"]}
@@ -118,10 +118,10 @@ def test_an_explanation_tells_what_neighbours_lent(talks: MemoryStore):
 
 
 def test_a_box_beside_another_box_ranks_as_if_shuffled(make_store: Callable[..., MemoryStore]):
-    """Two boxes of unrelated notes, one after the other: being stored so tells nothing."""
+    """Two boxes of unrelated notes, one after the other: being stored so says nothing."""
     store = make_store("boxes.db")
     garden = [f"{word} and compost for the garden" for word in WORDS]
     tools = [f"{word} and cables for the server" for word in WORDS]
     store.add_many(MemoryDraft(text, ref=str(n)) for n, text in enumerate(garden + tools))
     report = next(r for r in store.search("comet", explain=True).explain if r.stage == "fetch")
-    assert "told_in_order" not in report.details
+    assert "sequential_collections" not in report.details

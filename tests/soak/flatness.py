@@ -1,4 +1,4 @@
-"""Whether a series of measurements grows, told so that neither noise nor warming up upsets it."""
+"""Whether a series of measurements grows, judged so that neither noise nor warming up upsets it."""
 
 from __future__ import annotations
 

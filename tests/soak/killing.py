@@ -94,7 +94,7 @@ class Death:
 
 @dataclass(frozen=True)
 class Length:
-    """How long an operation is when nobody kills it: in seconds, commits, and other statements."""
+    """How long an operation is when no one kills it: in seconds, commits, and other statements."""
 
     seconds: float
     statements: int
@@ -172,8 +172,8 @@ def die(work: str, arguments: dict[str, Any], moment: Moment | None = None) -> D
 def length(work: str, scene: Scene, arguments: dict[str, Any]) -> Length:
     """How long the operation is on a copy of the vault."""
     with scene.copied(0) as rehearsal:
-        told = die(work, rehearsal.arguments(**arguments)).said[-1]
-    return Length(**json.loads(told))
+        reported = die(work, rehearsal.arguments(**arguments)).said[-1]
+    return Length(**json.loads(reported))
 
 
 def kills(seed: int, work: str, scene: Scene, **arguments: Any) -> Iterator[tuple[Scene, Death]]:
@@ -199,7 +199,7 @@ def kills(seed: int, work: str, scene: Scene, **arguments: Any) -> Iterator[tupl
 
 
 def in_clear(path: Path) -> list[str]:
-    """The vault's files that hold the canary. Only while nobody here has the vault open."""
+    """The vault's files that hold the canary. Only while no one here has the vault open."""
     encodings = [CANARY.encode(code) for code in ("utf-8", "utf-16-le")]
     encodings.append(CANARY.lower().encode())
     return [

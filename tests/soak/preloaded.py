@@ -11,4 +11,4 @@ import memory_store.models.embedder
 import memory_store.store  # noqa: F401
 from memory_store.text.language import detect_language
 
-detect_language("Any sentence of some length loads the model that tells languages apart.")
+detect_language("Any sentence of some length loads the model that recognises languages.")

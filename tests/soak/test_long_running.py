@@ -60,7 +60,7 @@ def test_writers_and_readers_get_along_for_minutes_in_flat_memory(
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_growth_is_told_from_noise(seed: int) -> None:
+def test_growth_is_distinguished_from_noise(seed: int) -> None:
     choose = random.Random(seed)
     noise = [100e6 + choose.gauss(0, 2e6) for _ in range(60)]
     warming = [value - 40e6 * 0.8**moment for moment, value in enumerate(noise)]

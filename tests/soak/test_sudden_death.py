@@ -32,7 +32,7 @@ pytestmark = pytest.mark.soak
 Make = Callable[..., MemoryStore]
 NOTES = 220  # four batches
 KNOWN = 90  # of them, imported before in an earlier generation
-DOOMED = 16  # memories that one worker is told to delete
+DOOMED = 16  # memories that one worker has to delete
 ROTATED = 600  # memories that get new keys: heads and bodies in three batches each
 TOPICS = ["mill", "weir", "race"]  # of each of them: hashes in four batches
 LEFT_KEYS = "select collection, count(*) from vault_collection_keys group by collection"
@@ -132,8 +132,8 @@ def test_deletions_that_are_killed_are_done_or_not_begun(scene: Scene, tmp_path:
     sealed = sealed_heads(scene, doomed)
     assert holding(scene, [*sealed.values()])
     for copy, death in kills(3, "delete", scene, ids=doomed):
-        told = [line for line in death.said if line.startswith("gone ")]
-        gone = {line.removeprefix("gone ") for line in told}
+        reported = [line for line in death.said if line.startswith("gone ")]
+        gone = {line.removeprefix("gone ") for line in reported}
         assert entries(copy) == rows(copy)  # nothing of a deleted memory is left in the index
         with copy.reopened() as store:
             there = {memory.id: memory.text for memory in store.list(limit=NOTES)}

@@ -1,7 +1,7 @@
 """Processes of the soak tests: :func:`run` with the name of a work and its arguments.
 
 Each opens the vault by itself, says ``ready`` and works. What it has committed for certain goes
-through a pipe line by line, so that whoever kills it knows what must not be lost.
+through a pipe line by line, so that a caller who kills it knows what must not be lost.
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def read_for_long(store: MemoryStore, arguments: dict[str, Any], say: Say) -> No
             found = repeat_until(arguments["seconds"], lambda: step(number, choose), measuring)
             if measuring:
                 measured.append(found)
-        except Exception as error:  # noqa: BLE001 - told to the test
+        except Exception as error:  # noqa: BLE001 - the test reads it
             errors.append(f"{type(error).__name__}: {error}")
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(READER_THREADS)]

@@ -62,7 +62,7 @@ def test_whatever_an_actor_is_called_comes_back(
 ) -> None:
     before = store.trail.events()
     keep(store, *events, days=0, most=100_000)
-    for rare in (0, 1):  # the order of what happened at one moment is told within a strand
+    for rare in (0, 1):  # the order of what happened at one moment is known within a strand
         earlier = sum(one.strand == rare for one in before)
         came = [one for one in store.trail.events() if one.strand == rare][earlier:]
         went = [one for one in events if one.strand == rare]
@@ -94,7 +94,7 @@ def test_the_trail_is_bounded_by_age_and_by_number(store: MemoryStore) -> None:
     assert store.verify()["failures"] == []
 
 
-def test_nobody_pushes_the_others_out_by_doing_the_same_again_and_again(
+def test_no_one_pushes_the_others_out_by_doing_the_same_again_and_again(
     store: MemoryStore,
 ) -> None:
     keep(store, event(1, actor="bob"))
@@ -120,7 +120,7 @@ def test_no_number_of_searches_pushes_out_what_is_rare(store: MemoryStore) -> No
         for n, action in enumerate(RARE)
     ]
     keep(store, *rare)
-    for n in range(10):  # each by somebody else, so that none are alike
+    for n in range(10):  # each by another person, so that none are alike
         searches = [
             replace(event(actor=f"searcher {n} {m}"), action="search", opened=m) for m in range(100)
         ]
@@ -235,7 +235,7 @@ def test_a_vault_made_before_there_was_a_trail_gets_one(store: MemoryStore) -> N
 
 
 def test_an_older_batch_put_back_behind_later_ones_is_noticed(store: MemoryStore) -> None:
-    """Also where it holds as many events: a search that was made again is told by the first."""
+    """Also where it holds as many events: a search that was made again is counted by the first."""
     searched = replace(event(1), action="search")
     keep(store, searched)
     ((_, older),) = [row for row in rows(store.path) if row[0] == 1]

@@ -105,7 +105,7 @@ def test_a_vault_without_the_table_gets_it_with_the_first_entry(
     assert len(rows(vault)) == 1
 
 
-def test_while_somebody_writes_memory_has_to_do(make: Callable[..., WholeVault]) -> None:
+def test_while_a_person_writes_memory_has_to_do(make: Callable[..., WholeVault]) -> None:
     vault = make()
     other = connect(vault.path)
     other.execute("begin immediate")
@@ -148,8 +148,8 @@ def test_a_changed_or_moved_entry_is_as_good_as_none_and_verify_tells(
         hostile.execute("update vault_expansions set sealed = ? where sequence = 2", (first,))
     vault = again(vault)
     assert vault.expansions.find(vault.reader(), "first") is None
-    told = verify(vault)["failures"]
-    assert [line.split(":")[0] for line in told] == ["expansion 1", "expansion 2"]
+    reported = verify(vault)["failures"]
+    assert [line.split(":")[0] for line in reported] == ["expansion 1", "expansion 2"]
     vault.expansions.keep(b"one", "first")
     assert vault.expansions.find(vault.reader(), "first") == b"one"
 
@@ -171,7 +171,7 @@ def test_whatever_stands_in_the_table_a_search_goes_on(
     assert len(verify(vault)["failures"]) == 1
 
 
-def test_a_locked_vault_tells_nothing(make: Callable[..., WholeVault]) -> None:
+def test_a_locked_vault_says_nothing(make: Callable[..., WholeVault]) -> None:
     vault = make()
     vault.expansions.keep(b"lex: dinghy", *QUESTION)
     storage = Storage.open(vault.path)

@@ -32,14 +32,14 @@ def introduction(store: MemoryStore, name: str = "Mallory", **changes: Any) -> b
     identity = identity_of(root, strongest_kem())
     secret = Secret(PASSPHRASE, passphrase="a passphrase of mallory")
     slot = replace(made_slot(vault, identity.principal(), secret, root, b"p" * 32), **changes)
-    told = Introduction(vault, name, identity, (slot,))
+    reported = Introduction(vault, name, identity, (slot,))
     data = {
         "memory-store introduction": 1,
         "vault": store.vault_id,
         "name": name,
         "keys": text(identity.encoded()),
         "slots": [{n: text(v) if isinstance(v, bytes) else v for n, v in asdict(slot).items()}],
-        "signature": text(signature(root, told.message())),
+        "signature": text(signature(root, reported.message())),
     }
     return json.dumps(data).encode()
 
@@ -78,7 +78,7 @@ def test_a_key_slot_that_would_keep_others_out_is_refused(
     assert owner.keys.holders() == []
 
 
-def test_nobody_takes_the_place_of_another_of_the_same_number(make_store: Make) -> None:
+def test_no_one_takes_the_place_of_another_of_the_same_number(make_store: Make) -> None:
     """A number is 47 bits of the public keys: hours of work find others that have it."""
     owner = make_store()
     owner.collections.create("work")

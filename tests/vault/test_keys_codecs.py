@@ -83,7 +83,7 @@ def test_bytes_are_an_identity_or_refused(data: bytes) -> None:
 
 
 @each_kem
-def test_an_identity_with_another_bit_is_somebody_else(kem: int) -> None:
+def test_an_identity_with_another_bit_is_another_person(kem: int) -> None:
     root = SecretKey(b"r" * 32)
     identity = identity_of(root, kem)
     whole, signed = identity.encoded(), signature(root, b"message")
@@ -218,16 +218,18 @@ def test_a_share_is_read_as_it_was_written_and_refused_once_it_changed(share: Sh
 
 
 @pytest.mark.parametrize(
-    "told",
+    "reported",
     [
         *(b"", b"[]", b"{}", b"\xff", b'{"profile": 3}', b'{"choice": {"": ' + b"[" * 99_999),
         b"\x03" + b"s" * 64 + b'{"choice": {"": ' + b"[" * 99_999,
     ],
     ids=["nothing", "a list", "no field", "no text", "a number", "deep", "deep and signed"],
 )
-def test_who_reads_a_collection_can_write_no_share_that_breaks_who_opens_it(told: bytes) -> None:
+def test_who_reads_a_collection_can_write_no_share_that_breaks_who_opens_it(
+    reported: bytes,
+) -> None:
     connection, keys = a_share_table(), keys_of()
-    sealed = keys.seal("share", keys.place("vault_shares", "sealed", "c"), told)
+    sealed = keys.seal("share", keys.place("vault_shares", "sealed", "c"), reported)
     connection.execute("insert into vault_shares values ('c', ?)", (sealed,))
     with pytest.raises(FormatError, match="vault_shares of c"):
         read_share(Storage(connection), keys, OWNERS)
@@ -273,7 +275,7 @@ def test_a_share_signed_by_another_or_of_another_vault_collection_or_revision_is
 
 @pytest.fixture
 def introduced(make_store: Callable[..., MemoryStore], tmp_path: Path) -> tuple[MemoryStore, bytes]:
-    """A vault, and what somebody introduces himself to its owner with."""
+    """A vault, and what a person introduces himself to its owner with."""
     owner = make_store()
     owner.keys.identity()
     data, _, _ = MemoryStore.introduce(owner.path, "Älice", key_file=tmp_path / "k" / "a.key")
@@ -330,10 +332,10 @@ def test_whatever_is_no_introduction_is_bad_input(
 ) -> None:
     owner, data = introduced
     if isinstance(hostile, dict):
-        told = json.loads(data)
-        of_a_slot = hostile.keys() <= told["slots"][0].keys()
-        (told["slots"][0] if of_a_slot else told).update(hostile)
-        hostile = json.dumps(told).encode()
+        reported = json.loads(data)
+        of_a_slot = hostile.keys() <= reported["slots"][0].keys()
+        (reported["slots"][0] if of_a_slot else reported).update(hostile)
+        hostile = json.dumps(reported).encode()
     with pytest.raises(BadInputError):
         owner.keys.introduced(hostile)
 

@@ -1,4 +1,4 @@
-"""A collection's key is replaced while others search and write, and nobody notices."""
+"""A collection's key is replaced while others search and write, and no answer changes."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_readers_and_writers_are_right_all_the_time(
                 written.append(memory.id)
                 other.edit(memory.id, text=f"Edited {len(written)} meanwhile.")
 
-    threads = [threading.Thread(target=told(work, errors)) for work in (read, write)]
+    threads = [threading.Thread(target=recording(work, errors)) for work in (read, write)]
     for thread in threads:
         thread.start()
     while not (written or errors):
@@ -177,16 +177,16 @@ def test_readers_and_writers_are_right_all_the_time(
     assert epochs(filled) == {3}
 
 
-def told(work: Callable[[], None], errors: list[str]) -> Callable[[], None]:
-    """``work`` with what goes wrong in it told."""
+def recording(work: Callable[[], None], errors: list[str]) -> Callable[[], None]:
+    """``work``, with its errors added to ``errors``."""
 
-    def tells() -> None:
+    def recorded() -> None:
         try:
             work()
-        except Exception as error:  # noqa: BLE001 - told to the test
+        except Exception as error:  # noqa: BLE001 - the test reads it
             errors.append(f"{type(error).__name__}: {error}")
 
-    return tells
+    return recorded
 
 
 def test_the_old_key_opens_nothing_in_the_file_any_more(filled: MemoryStore) -> None:
@@ -274,7 +274,7 @@ def test_a_row_of_before_that_was_put_back_is_refused(
             again.get(memory)
 
 
-def test_who_had_the_old_key_in_memory_refuses_it_too_once_nobody_can_be_reading_by_it(
+def test_who_had_the_old_key_in_memory_refuses_it_too_once_no_one_can_be_reading_by_it(
     filled: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = connect(filled.path)

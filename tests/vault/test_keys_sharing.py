@@ -198,17 +198,17 @@ def test_both_see_the_same_two_fingerprints(two: Two, tmp_path: Path) -> None:
 
 def test_an_introduction_that_was_changed_is_refused(two: Two, tmp_path: Path) -> None:
     data, _, _ = MemoryStore.introduce(two.owner.path, "Bob", key_file=tmp_path / "k" / "b.key")
-    told = json.loads(data)
-    slot = told["slots"][0]
+    reported = json.loads(data)
+    slot = reported["slots"][0]
     changed: list[dict[str, Any]] = [
-        {**told, "name": "Rob"},
-        {**told, "vault": "00" * 16},
-        {**told, "signature": told["signature"][:-8] + "AAAAAAA="},
-        {**told, "slots": []},
-        {**told, "slots": [{**slot, "salt": "A" * 22 + "=="}]},
-        {**told, "slots": [{**slot, "principal": 0}]},
-        {**told, "keys": told["keys"][:8] + "AAAA" + told["keys"][12:]},
-        {**told, "memory-store introduction": 2},
+        {**reported, "name": "Rob"},
+        {**reported, "vault": "00" * 16},
+        {**reported, "signature": reported["signature"][:-8] + "AAAAAAA="},
+        {**reported, "slots": []},
+        {**reported, "slots": [{**slot, "salt": "A" * 22 + "=="}]},
+        {**reported, "slots": [{**slot, "principal": 0}]},
+        {**reported, "keys": reported["keys"][:8] + "AAAA" + reported["keys"][12:]},
+        {**reported, "memory-store introduction": 2},
     ]
     for other in changed:
         with pytest.raises((TamperedError, BadInputError)):
@@ -222,8 +222,8 @@ def tampered(two: Two, statement: str, *values: object) -> None:
     connection.close()
 
 
-def test_a_grant_by_somebody_else_is_refused(two: Two) -> None:
-    """Whoever writes to the file gives Alice a key that he knows, to read what she writes."""
+def test_a_grant_by_another_person_is_refused(two: Two) -> None:
+    """A caller who writes to the file gives Alice a key that he knows, to read what she writes."""
     with two.alice() as alice:
         ring = alice._opened.vault.keyring
         collection = alice.collections.list()[0].id
@@ -241,7 +241,7 @@ def test_another_owners_keys_in_the_file_are_refused(two: Two) -> None:
     other = identity_of(SecretKey.generate(), strongest_kem())
     replaced = "update vault_identities set public = ? where principal = 0"
     tampered(two, replaced, other.encoded())
-    with pytest.raises(TamperedError, match="somebody else"):
+    with pytest.raises(TamperedError, match="another person"):
         two.alice()
 
 
@@ -249,7 +249,7 @@ def test_another_recipients_keys_in_the_file_get_no_new_grant(two: Two) -> None:
     other = identity_of(SecretKey.generate(), strongest_kem())
     replaced = "update vault_identities set public = ? where principal != 0"
     tampered(two, replaced, other.encoded())
-    with pytest.raises(TamperedError, match="somebody else"):
+    with pytest.raises(TamperedError, match="another person"):
         two.owner.keys.rotate(SHARED)
 
 

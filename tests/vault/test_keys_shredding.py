@@ -1,4 +1,4 @@
-"""A deleted collection's key is destroyed: what remains of its rows opens for nobody."""
+"""A deleted collection's key is destroyed: what remains of its rows opens for no one."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_who_has_the_vault_open_sees_it_vanish(
     assert len(store.search("otter").rows) == 2
 
 
-def test_rows_whose_key_is_gone_open_for_nobody_and_are_swept_away_later(
+def test_rows_whose_key_is_gone_open_for_no_one_and_are_swept_away_later(
     store: MemoryStore, key_file: Path
 ) -> None:
     """The power fails between the key and the rows."""

@@ -21,7 +21,7 @@ from memory_store.vault.shares import Share
 from memory_store.vault.slots import Secret
 
 Make = Callable[..., MemoryStore]
-PASSPHRASE = "five words that nobody says"
+PASSPHRASE = "five words that no one says"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_removed_key_that_was_put_back_into_the_file_is_refused(make_store: Ma
         MemoryStore.open(store.path, passphrase=PASSPHRASE)
 
 
-def test_whoever_opened_the_vault_with_a_key_that_is_removed_must_unlock_again(
+def test_a_caller_who_opened_the_vault_with_a_key_that_is_removed_must_unlock_again(
     make_store: Make,
 ) -> None:
     store = make_store()

@@ -45,7 +45,7 @@ OPEN_OF_A_VAULT = {
     "limited": LIMITS,
     "creating": LIMITS,
     "unnamed": LIMITS,
-    "tells": LIMITS,
+    "discloses": LIMITS,
     "lock": "does nothing: the vault is locked where it was opened",
 }
 
@@ -64,7 +64,7 @@ OPEN_OF_A_KEYRING = {
     "catch_up": "the whole keyring looks at the file; this one takes its own of that",
     "follow": ITS_OWN,
     "extend": "a collection that was made through this view",
-    "tells": LIMITS,
+    "discloses": LIMITS,
 }
 
 

@@ -1,4 +1,4 @@
-"""An open vault keeps its locks: whoever looks at its file, or opens and closes it, takes none."""
+"""An open vault keeps its locks: a program that opens and closes its file takes none."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_a_new_collection_is_open_and_its_first_member_closes_it(store: MemorySt
     assert store.collections.membership()[made.id] == {"alice": "owner", "bob": "reader"}
 
 
-def test_a_collection_that_is_made_for_somebody_is_theirs(store: MemoryStore) -> None:
+def test_a_collection_that_is_made_for_a_person_is_theirs(store: MemoryStore) -> None:
     made = store.collections.create("diary", owner="alice")
     assert store.collections.members(made.id) == {"alice": "owner"}
 
@@ -126,7 +126,7 @@ def test_a_vault_without_members_is_written_as_before(store: MemoryStore) -> Non
     assert "members" not in sealed_settings(store)
 
 
-def test_nobody_who_writes_the_file_puts_older_members_back(
+def test_no_one_who_writes_the_file_puts_older_members_back(
     store: MemoryStore, key_file: Path
 ) -> None:
     store.collections.create("work", owner="mallory")

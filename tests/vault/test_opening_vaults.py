@@ -100,7 +100,7 @@ def test_an_existing_database_gains_a_vault_and_keeps_its_tables(
     connection.close()
 
 
-def test_files_that_are_no_vaults_are_told_apart(tmp_path: Path, key_file: Path) -> None:
+def test_files_that_are_no_vaults_are_distinguished(tmp_path: Path, key_file: Path) -> None:
     text, plain = tmp_path / "a.db", tmp_path / "b.db"
     text.write_text("not a database at all, just text")
     change(plain, "create table t (x)")
@@ -236,7 +236,7 @@ def test_locking_while_others_search_ends_in_answers_and_lock_errors(make_store:
                     assert store.list(limit=5)
                 except LockedError:
                     break
-                except BaseException as error:  # noqa: BLE001 - told to the test below
+                except BaseException as error:  # noqa: BLE001 - the test reads it below
                     surprises.append(error)
                     break
             refused.wait(120)
@@ -253,7 +253,7 @@ def test_locking_while_others_search_ends_in_answers_and_lock_errors(make_store:
         assert store.locked
 
 
-def test_a_damaged_vault_is_told_from_a_file_that_is_none(
+def test_a_damaged_vault_is_distinguished_from_a_file_that_is_none(
     store: MemoryStore, key_file: Path
 ) -> None:
     store.lock()

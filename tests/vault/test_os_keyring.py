@@ -25,7 +25,7 @@ def test_a_key_in_the_keyring_opens_its_vault_without_being_asked_for(
         assert opened.get(memory.id).text == "The key never lay in a file."
 
 
-def test_an_emptied_or_foreign_keyring_entry_is_told_apart(
+def test_an_emptied_or_foreign_keyring_entry_is_distinguished(
     tmp_path: Path, private_folders: Path, os_keyring: dict[tuple[str, str], str]
 ) -> None:
     for name in ("one.db", "two.db"):

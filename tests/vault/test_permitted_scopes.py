@@ -181,10 +181,10 @@ def test_like_and_why_know_no_hidden_memory(filled: MemoryStore) -> None:
     hidden = filled.list(collection="diary")[0].id
     missing = "00000000-0000-4000-8000-000000000000"
     for decrypt in (visible, scope(filled, "work"), NOTHING):
-        told = [ask(filled, visible, decrypt, why=one).why for one in (hidden, missing)]
-        assert told[0] is not None
-        assert told[1] is not None
-        assert replace(told[0], id="") == replace(told[1], id="")
+        reported = [ask(filled, visible, decrypt, why=one).why for one in (hidden, missing)]
+        assert reported[0] is not None
+        assert reported[1] is not None
+        assert replace(reported[0], id="") == replace(reported[1], id="")
         refusals = []
         for one in (hidden, missing):
             with pytest.raises(BadInputError) as refusal:

@@ -78,7 +78,7 @@ def draft(number: int, collection: str, text: str) -> MemoryDraft:
 
 
 def visible(store: MemoryStore) -> MemoryStore:
-    """The store as somebody sees it who may use the visible collections alone."""
+    """The store as a person sees it who may use the visible collections alone."""
     ids = {info.name: info.id for info in store.collections.list()}
     return store.limited_to(Scope.of(ids[name] for name in VISIBLE))
 
@@ -93,12 +93,12 @@ def filled(make: Make, name: str, drafts: Sequence[MemoryDraft], **options: Any)
     return visible(store)
 
 
-def told(store: MemoryStore, value: Any) -> Any:
+def reported(store: MemoryStore, value: Any) -> Any:
     """An answer as data, without what differs from one search or vault to the next."""
     if isinstance(value, dict):
-        return {k: told(store, v) for k, v in value.items() if k not in OF_ITS_OWN}
+        return {k: reported(store, v) for k, v in value.items() if k not in OF_ITS_OWN}
     if isinstance(value, list | tuple):
-        return [told(store, item) for item in value]
+        return [reported(store, item) for item in value]
     if isinstance(value, str):
         return value.replace(str(store.path), "DB")
     return value
@@ -122,7 +122,7 @@ def answer(store: MemoryStore, query: str, options: dict[str, Any]) -> Any:
         response = store.search(query, **{**about, **options})
     except MemoryStoreError as error:
         return f"{type(error).__name__}: {error}"
-    return told(store, json.loads(json.dumps(response.as_dict(), default=str)))
+    return reported(store, json.loads(json.dumps(response.as_dict(), default=str)))
 
 
 numbers = count()
@@ -182,7 +182,7 @@ SEEN_ID = "00000000-0000-4000-8000-000000000000"
 def tried(store: MemoryStore, call: Callable[[MemoryStore], Any]) -> Any:
     """What a call returns or refuses, without what is random."""
     try:
-        return told(store, call(store))
+        return reported(store, call(store))
     except MemoryStoreError as error:
         said = str(error).replace(str(store.path), "DB")
         return f"{type(error).__name__}: {said} {getattr(error, 'parameter', '')}"
@@ -232,7 +232,7 @@ CALLS: tuple[Callable[[MemoryStore], Any], ...] = (
 )
 
 
-def test_nothing_else_tells_of_the_hidden_collection_either(pair: Pair) -> None:
+def test_nothing_else_shows_the_hidden_collection_either(pair: Pair) -> None:
     both, alone = pair
     for number, call in enumerate(CALLS):
         assert alike(tried(both, call), tried(alone, call)), number
@@ -258,7 +258,7 @@ def test_what_is_written_in_a_limited_view_is_seen_by_all_that_may_see_it(pair: 
         both.get(added.id)
 
 
-def test_a_parent_that_is_hidden_is_named_by_who_wrote_it_and_tells_no_more(pair: Pair) -> None:
+def test_a_parent_that_is_hidden_is_named_by_who_wrote_it_and_says_no_more(pair: Pair) -> None:
     told_of = [
         store.add("a result", collection="work", parent=HIDDEN_ID, supersedes=HIDDEN_ID)
         for store in pair
@@ -267,7 +267,7 @@ def test_a_parent_that_is_hidden_is_named_by_who_wrote_it_and_tells_no_more(pair
     assert shown[0] == shown[1]
 
 
-def test_an_id_that_is_taken_is_refused_in_the_same_words_whoever_holds_it(pair: Pair) -> None:
+def test_an_id_that_is_taken_is_refused_in_the_same_words_a_caller_who_holds_it(pair: Pair) -> None:
     both, _ = pair
     for taken in (HIDDEN_ID, SEEN_ID):
         with pytest.raises(ConflictError, match=f"there is a memory {taken} already"):

@@ -49,7 +49,7 @@ class Scene:
     store: MemoryStore
     key_file: Path
     searchers: Searchers
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
 
     def processes(self) -> list[int]:
         """The ids of the search processes that are alive."""
@@ -70,7 +70,7 @@ class Scene:
         """Wait for something that another process does."""
         end = time.monotonic() + HANGS
         while not holds():
-            assert time.monotonic() < end, f"still not so; told: {self.told}"
+            assert time.monotonic() < end, f"still not so; reported: {self.reported}"
             time.sleep(0.02)
 
     def begin(self, count: int = 1) -> None:
@@ -99,9 +99,9 @@ def scene(
     store, _ = MemoryStore.create(tmp_path / "notes.db", key_file=key_file)
     for text, collection, topics in TEXTS:
         store.add(text, collection=collection, topics=topics)
-    told: list[str] = []
-    searchers = Searchers(store, getattr(request, "param", 1), told.append)
-    yield Scene(store, key_file, searchers, told)
+    reported: list[str] = []
+    searchers = Searchers(store, getattr(request, "param", 1), reported.append)
+    yield Scene(store, key_file, searchers, reported)
     searchers.stop()
     store.close()
 
@@ -160,7 +160,7 @@ def test_a_process_opens_what_the_asker_may_read_and_no_more(scene: Scene) -> No
         assert sum(bool(row.preview) for row in elsewhere.rows) == opened
 
 
-def test_the_store_asks_a_process_and_tells_of_it_as_of_its_own_searches(scene: Scene) -> None:
+def test_the_store_asks_a_process_and_reports_it_as_its_own_searches(scene: Scene) -> None:
     scene.begin()
     answered: list[tuple[str, bool]] = []
     heard: list[str] = []
@@ -224,7 +224,7 @@ def test_the_store_searches_by_itself_until_a_process_is_ready(scene: Scene) -> 
 
 
 @pytest.mark.parametrize("scene", [2], indirect=True)
-def test_a_process_that_dies_is_missed_by_nobody(
+def test_a_process_that_dies_is_missed_by_no_one(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "SHORT_LIFE", 0.0)
@@ -234,8 +234,8 @@ def test_a_process_that_dies_is_missed_by_nobody(
         os.kill(process, signal.SIGKILL)
     assert [scene.store.search("pump").rows[0].rank for _ in range(3)] == [1, 1, 1]
     scene.begin(2)
-    assert len(scene.told) == 2
-    assert "died" in scene.told[0]
+    assert len(scene.reported) == 2
+    assert "died" in scene.reported[0]
 
 
 @pytest.mark.parametrize("scene", [2], indirect=True)
@@ -250,7 +250,7 @@ def test_a_process_that_is_stuck_is_given_up_and_replaced(
         found = list(crowd.map(scene.store.search, ["pump"] * 5, timeout=HANGS / 4))
     assert all(response.rows for response in found)
     scene.begin(2)
-    assert ["stuck" in line for line in scene.told] == [True, True]
+    assert ["stuck" in line for line in scene.reported] == [True, True]
 
 
 def test_a_process_that_is_stuck_at_once_is_not_started_again(
@@ -295,7 +295,7 @@ def test_no_process_outlives_the_end_of_the_searches(scene: Scene) -> None:
     scene.searchers.stop()
     assert scene.processes() == []
     assert scene.ask("pump") is None
-    assert scene.told == []
+    assert scene.reported == []
 
 
 def test_processes_that_are_still_starting_end_as_well(scene: Scene) -> None:
@@ -303,7 +303,7 @@ def test_processes_that_are_still_starting_end_as_well(scene: Scene) -> None:
     scene.until(lambda: len(scene.processes()) == 1)
     scene.searchers.stop()
     assert scene.processes() == []
-    assert scene.told == []
+    assert scene.reported == []
 
 
 def test_a_locked_vault_is_handed_to_no_process(scene: Scene) -> None:
@@ -311,8 +311,8 @@ def test_a_locked_vault_is_handed_to_no_process(scene: Scene) -> None:
     with pytest.raises(LockedError):
         scene.store.lend(lambda *_: pytest.fail("a key was handed out"))
     assert [scene.ask("pump") for _ in range(WORTH)] == [None] * WORTH
-    scene.until(lambda: bool(scene.told))
-    assert "did not start" in scene.told[0]
+    scene.until(lambda: bool(scene.reported))
+    assert "did not start" in scene.reported[0]
 
 
 def test_no_key_is_in_what_others_may_see_of_a_process(
@@ -338,12 +338,12 @@ receive(asked), send_bytes(answered, b"no pickle"), receive(asked)
 """
 
 
-def test_nobody_waits_for_a_process_that_answers_nonsense(
+def test_no_one_waits_for_a_process_that_answers_nonsense(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "COMMAND", (sys.executable, "-c", ANSWERS_NONSENSE))
-    scene.until(lambda: scene.ask("pump") is None and bool(scene.told))
-    assert ["died" in line for line in scene.told] == [True]
+    scene.until(lambda: scene.ask("pump") is None and bool(scene.reported))
+    assert ["died" in line for line in scene.reported] == [True]
 
 
 ENDS_SUDDENLY = """

@@ -62,7 +62,7 @@ def test_no_signature_above_storage_names_a_connection_of_sqlite() -> None:
 
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch) -> Said:
-    """Every statement that is run on the tables of a vault, as SQLite itself tells it."""
+    """Every statement that is run on the tables of a vault, as SQLite itself reports it."""
     statements: Said = []
     real = sqlite3.connect
 

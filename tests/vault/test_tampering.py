@@ -1,4 +1,4 @@
-"""What happens to somebody who changes the file: it is noticed."""
+"""What happens to an actor who changes the file: it is noticed."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_the_profile_cannot_be_changed_by_a_thief(make_store: Make, key_file: Pa
         MemoryStore.open(store.path, key_file=key_file)
 
 
-def test_an_older_copy_put_back_is_told_once_an_opening_until_it_is_accepted(
+def test_an_older_copy_put_back_is_said_once_an_opening_until_it_is_accepted(
     store: MemoryStore, key_file: Path
 ) -> None:
     store.add("Before.")

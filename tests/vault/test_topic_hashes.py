@@ -44,7 +44,7 @@ def rows(store: MemoryStore) -> Rows:
 
 
 def found(store: MemoryStore, topic: str, collection: str = "work") -> set[str]:
-    """The memories that somebody finds who asks the file for a topic."""
+    """The memories that a person finds who asks the file for a topic."""
     asked = bytes.fromhex(store.topic_hash(topic, collection))
     return {memory for memory, topic in rows(store) if topic == asked}
 
@@ -116,7 +116,7 @@ def test_stopped_anywhere_it_goes_on_when_run_again(
     assert not [name for name in names if name.startswith(topic_hashes.FILLING)]
 
 
-def test_a_note_of_it_that_was_tampered_with_breaks_nothing_and_is_told(
+def test_a_note_of_it_that_was_tampered_with_breaks_nothing_and_is_said(
     filled: MemoryStore, other: MemoryStore
 ) -> None:
     statements = iter(

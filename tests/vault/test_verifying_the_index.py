@@ -24,7 +24,7 @@ Change = Callable[[IndexEntry], IndexEntry]
 
 
 def otherwise(store: MemoryStore, memory: Memory, change: Change) -> None:
-    """Write a memory's index entry as somebody who has the key may: with something else in it."""
+    """Write a memory's index entry as an actor who has the key may: with something else in it."""
     vault = store._opened.vault
     preparer = Indexer(vault, store._opened.embedders.load)
     collection = vault.collections.find(memory.collection)

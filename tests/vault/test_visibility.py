@@ -1,6 +1,6 @@
 """What an asker who may search, but not read, sees of each field of each answer.
 
-The table names every field, so that whoever adds one has to say here who sees it.
+The table names every field, so that a caller who adds one has to say here who sees it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ SEEN: dict[type[Struct], dict[Seen | None, str]] = {
     explanation.Fetch: {
         Seen.BY_SEARCHERS: f"{TIMES} feedback_from candidates leg_milliseconds model index",
         Seen.IN_PART: "lists",
-        None: "told_in_order",
+        None: "sequential_collections",
     },
     explanation.Fuse: {Seen.BY_SEARCHERS: f"{TIMES} recipe candidates pool k weights lists"},
     explanation.Open: {
@@ -118,7 +118,7 @@ def test_an_answer_keeps_what_its_fields_let_through(strict: bool) -> None:
         1, "a", "r", 0.5, "high", "c", "note", "2024", ("t",), "title", "text", True, 1, 2, 3, 0.9
     )
     lists = (explanation.LegCount("vector", "original", 3, 0.9, 0.1),)
-    stage = explanation.Fetch(1.0, lists=lists, told_in_order={"c": 0.5})
+    stage = explanation.Fetch(1.0, lists=lists, sequential_collections={"c": 0.5})
     response = SearchResponse(
         "q", "keyword", (row,), "1", 1, 9, topics={"t": 1}, types={"note": 1}, explain=(stage,)
     )

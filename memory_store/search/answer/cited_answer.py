@@ -2,7 +2,7 @@
 
 Boundary: the one place where text of memories is handed to a language model, which may be a remote
 one. Only the rows of one search, cut to a budget, and only when the caller asks for an answer. The
-text is untrusted, too: it stands between markers that no text can foresee, the model is told
+text is untrusted, too: it stands between markers that no text can foresee, the model is asked
 that it is no instruction, and of what the model writes only citations of given sources are kept.
 """
 

@@ -1,9 +1,9 @@
-"""Neighbours: in a collection that is told in order, they count as evidence for a memory.
+"""Neighbours: in a sequential collection they count as evidence for a memory.
 
 "Last July, with the whole family" answers a question only beside the turn that asked it. So the
 keyword leg lifts a memory towards neighbours that match better, and the vector leg blends its
-cosine with theirs, each by the recipe's ``neighbour_weights`` and by how far the collection is told
-in order at all (see :mod:`memory_store.index.neighbours`).
+cosine with theirs, each by the recipe's ``neighbour_weights`` and by how far the collection is
+sequential at all (see :mod:`memory_store.index.neighbours`).
 
 Boundary: scores, ordinals and vectors only. What the caller's filters leave out lends nothing.
 """
@@ -29,26 +29,28 @@ if TYPE_CHECKING:
 LIFTED = 2_048
 # One of several pieces need not hold all of the query's words: coverage counts by its square root
 # where neighbours are fully trusted. Measured on LoCoMo: recall@10 +.02 against 0.
-TOLD_IN_PIECES = 0.5
+IN_PIECES = 0.5
 
 
 def neighbours_for(search: Search) -> Neighbours | None:
-    """The neighbours where the recipe looks at them and some collection is told in order."""
+    """The neighbours where the recipe looks at them and some collection is sequential."""
     if not search.recipe.neighbour_weights or not search.snapshot.size:
         return None
     found = neighbours_of(search.snapshot)
     return found if found.any else None
 
 
-def told_in_order(search: Search) -> dict[str, float]:
-    """Collection name → how far it is told in order (0–1), those that are not at all left out."""
+def sequential_collections(search: Search) -> dict[str, float]:
+    """Collection name → how far it is sequential (0–1), those that are not at all left out."""
     neighbours, names = neighbours_for(search), search.context.collection_names
     if neighbours is None:
         return {}
     return {
-        names[collection]: round(told, 2)
-        for collection, told in zip(search.snapshot.collections, neighbours.told, strict=True)
-        if told
+        names[collection]: round(share, 2)
+        for collection, share in zip(
+            search.snapshot.collections, neighbours.sequential, strict=True
+        )
+        if share
     }
 
 
@@ -72,8 +74,8 @@ def lifted_coverage(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The share (0–1) of the query each of ``ordinals`` holds, and the same lifted.
 
-    A share of what is told in several memories says less, so it is drawn towards 1 by its root
-    (:data:`TOLD_IN_PIECES`).
+    What stands in several memories is only partly in each, so it is drawn towards 1 by its root
+    (:data:`IN_PIECES`).
     """
     weights = search.recipe.neighbour_weights
     near = neighbours.around(ordinals, len(weights))
@@ -81,7 +83,7 @@ def lifted_coverage(
     held = np.zeros(search.snapshot.size)
     held[near] = covered(search.snapshot, matches, near)
     lifted = np.minimum(neighbours.lifted(held, weights, ordinals), 1.0)
-    return held[ordinals], lifted ** (1.0 - TOLD_IN_PIECES * neighbours.trust[ordinals])
+    return held[ordinals], lifted ** (1.0 - IN_PIECES * neighbours.trust[ordinals])
 
 
 def blended_meaning(

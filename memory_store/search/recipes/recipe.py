@@ -69,7 +69,7 @@ class Recipe(Struct, frozen=True):
     coverage_power: float = 0.0  # keyword places × (share of the query's idf held) ** this
     topic_power: float = 0.0  # topic places × (share of the query's words that are topics) ** this
     similarity_power: float = 0.0  # vector places × (cosine ÷ the best one's) ** this
-    # In collections told in order: the weight of neighbours one, two, three places away
+    # In sequential collections: the weight of neighbours one, two, three places away
     neighbour_weights: tuple[float, ...] = ()
     symbol_alpha: float | None = None  # vector's share for symbol-like queries; 1 − α is keyword's
     text_alpha: float | None = None  # the same for any other query

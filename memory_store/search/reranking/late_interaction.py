@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 DEPTH = 16  # candidates read: search.md, "MaxSim over the first 16"
 # Of the blend that is MaxSim's, the rest is fusion's. Measured (docs/models.md): above .2 sets of
-# abstracts and notes lose; turns of conversations gain up to .8. Where long texts are told in order
+# abstracts and notes lose; turns of conversations gain up to .8. Where long texts are sequential
 # fusion counts a memory's neighbours: there any share loses on Cranfield.
 SHARE = 0.2
 SHORT_SHARE = 0.5
 SHORT = 256  # characters a candidate, on average: about 64 tokens
 LEAST_SHARE = 0.02  # below, no place would change
-KEPT = "maxsim: long texts told in order keep the order of fusion, which counts their neighbours"
+KEPT = "maxsim: long texts in sequence keep the order of fusion, which counts their neighbours"
 PASSAGE_CHARACTERS = 1_000  # about 250 tokens: what the model reads of a candidate
 
 
@@ -100,8 +100,8 @@ def _late_share(texts: Sequence[str], first: Sequence[Scored], search: Search) -
     neighbours, codes = neighbours_for(search), search.snapshot.collection_codes
     if neighbours is None:
         return SHARE
-    told = fmean(neighbours.told[codes[one.candidate.ordinal]] for one in first)
-    return SHARE * (1.0 - told)
+    sequential = fmean(neighbours.sequential[codes[one.candidate.ordinal]] for one in first)
+    return SHARE * (1.0 - sequential)
 
 
 def blended_shares(
@@ -109,7 +109,7 @@ def blended_shares(
 ) -> dict[int, float]:
     """Ordinal → share: fusion and MaxSim, both standardised, mixed ``1 − late`` to ``late``.
 
-    The mix is stretched over the span of the fusion shares it came from, so that nobody read
+    The mix is stretched over the span of the fusion shares it came from, so that none that was read
     sinks below, or rises above, those whom fusion put below or above all that were read.
     """
     shares = [candidate.share for candidate in read]

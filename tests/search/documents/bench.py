@@ -59,7 +59,7 @@ class Bench:
 
 
 def found(response: SearchResponse, leg: str, kind: str = "original") -> int:
-    """How many candidates a leg came back with, as ``explain`` tells."""
+    """How many candidates a leg came back with, as ``explain`` says."""
     (fetch,) = (report for report in response.explain if report.stage == "fetch")
     lists = fetch.details["lists"]
     (number,) = (one["found"] for one in lists if (one["leg"], one["kind"]) == (leg, kind))
@@ -67,15 +67,15 @@ def found(response: SearchResponse, leg: str, kind: str = "original") -> int:
 
 
 def steps(response: SearchResponse, ref: str) -> list[str]:
-    """The names of what changed a result's score, in order, as ``explain`` tells."""
+    """The names of what changed a result's score, in order, as ``explain`` says."""
     (report,) = (report for report in response.explain if report.stage == "adjust")
     (row,) = (row for row in response.rows if row.ref == ref)
-    (told,) = (one for one in report.details["results"] if one["id"] == row.id)
-    return [one["step"] for one in told["steps"]]
+    (reported,) = (one for one in report.details["results"] if one["id"] == row.id)
+    return [one["step"] for one in reported["steps"]]
 
 
 def fusion_ranks(response: SearchResponse) -> dict[str, int]:
-    """The place of each row after fusion, by id, as ``explain`` tells."""
+    """The place of each row after fusion, by id, as ``explain`` says."""
     (report,) = (report for report in response.explain if report.stage == "adjust")
     return {one["id"]: int(one["fusion_rank"]) for one in report.details["results"]}
 

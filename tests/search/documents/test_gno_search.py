@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.models.expander import MOST_LINES, instructions
-from memory_store.records import MemoryDraft, SearchOptions
+from memory_store.records import MemoryDraft, SearchRequest
 from memory_store.search import pipeline
 from memory_store.search.candidates import LegList
 from memory_store.search.fusion.rank_fusion import rrf
@@ -97,7 +97,7 @@ def weight(leg: str, kind: str) -> float:
 
 
 def told_weights(bench: Bench) -> dict[str, float]:
-    """The weight of each list of a typed query, as ``explain`` tells."""
+    """The weight of each list of a typed query, as ``explain`` says."""
     response = search(bench.gardens(30), TYPED, rerank=False)
     (report,) = (report for report in response.explain if report.stage == "adjust")
     parts = [part for row in report.details["results"] for part in row["contributions"]]
@@ -152,7 +152,7 @@ def without(bench: Bench, missing: str) -> Any:
         raise ModelUnavailableError("No model here.", "pip install a-model")
 
     context = replace(store.search_context(), **{missing: absent})
-    return pipeline.run(context, SearchOptions("winter garden", recipe="gno", explain=True))
+    return pipeline.run(context, SearchRequest("winter garden", recipe="gno", explain=True))
 
 
 def ranks(response: Any) -> set[str]:

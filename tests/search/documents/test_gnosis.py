@@ -231,7 +231,7 @@ STATEMENTS: list[Statement] = [
     ("the table is results, counts, topics", ["list", "str", "list"], lambda b: kinds(table(b))),
     ("what each result of it holds", FIELDS, lambda b: set(table(b)[0][0]) - OURS_TOO),
     ("the counts sum up the pipeline", "Reranked 6 of 6, returned 6", lambda b: table(b)[1]),
-    ("topics are told with their numbers", [["garden", 6]], lambda b: table(b)[2]),
+    ("topics have their numbers", [["garden", 6]], lambda b: table(b)[2]),
     ("scores are shown as 0–100", True, lambda b: 1 < table(b)[0][0]["score"] <= 100),
     # Score interpretation
     ("excellent from .30", ["excellent", "good"], lambda b: [band(0.30, True), band(0.299, True)]),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from bench import Bench, Statement, as_said, candidate, each_of, found, steps
 
-from memory_store.records import Memory, MemoryDraft, SearchOptions
+from memory_store.records import Memory, MemoryDraft, SearchRequest
 from memory_store.search.answer.response import estimated_tokens, spend
 from memory_store.search.candidates import LegList, Scored
 from memory_store.search.fusion.leg_weights import LegEvidence, leg_factors
@@ -40,7 +40,7 @@ def search(store: Any, query: str = "winter garden", **options: Any) -> Any:
 
 
 def auto(query: str) -> str:
-    return resolve_mode(SearchOptions(query, mode="auto"))
+    return resolve_mode(SearchRequest(query, mode="auto"))
 
 
 def bm25_as_said(bench: Bench) -> bool:

@@ -51,7 +51,7 @@ def per_list(bench: Bench, leg: str, kind: str = "original") -> int:
 
 
 def told_weights(bench: Bench) -> dict[str, float]:
-    """The weight of each list of a typed query, as ``explain`` tells."""
+    """The weight of each list of a typed query, as ``explain`` says."""
     response = search(bench.gardens(30), TYPED, rerank=False)
     (report,) = (report for report in response.explain if report.stage == "adjust")
     parts = [part for row in report.details["results"] for part in row["contributions"]]
@@ -208,8 +208,8 @@ def test_why_says_what_stands_for_a_file(bench: Bench, reranker: str) -> None:
     (shown,) = search(store).rows
     other = next(memory for memory in store.list() if memory.id != shown.id)
     for rerank in (True, False):
-        told = search(store, why=other.id, rerank=rerank).why
-        assert "same file" in told["reason"]
+        reported = search(store, why=other.id, rerank=rerank).why
+        assert "same file" in reported["reason"]
 
 
 class TestStrongSignal:

@@ -1,4 +1,4 @@
-"""What a process tells while it works: printed, logged, in exceptions; and the words in it."""
+"""What a process says while it works: printed, logged, in exceptions; and the words in it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def said(capfd: Any, caplog: Any, monkeypatch: pytest.MonkeyPatch) -> Said:
     return since
 
 
-def told(error: BaseException | None) -> bytes:
+def reported(error: BaseException | None) -> bytes:
     """All that an exception says of itself and of those behind it; of none, nothing."""
     if error is None:
         return b""

@@ -1,6 +1,6 @@
-"""A member of a shared collection, and whoever holds the file, steer nobody else's hands.
+"""A member of a shared collection, and a holder of the file, steer no other person's programs.
 
-Mallory's key opens ``work``. She writes any row that it seals; whoever holds the file puts any row
+Mallory's key opens ``work``. She writes any row that it seals; a holder of the file puts any row
 back that was there before. Neither decides which files the owner's import reads, which memory it
 replaces or forgets, or where what he writes ends up.
 """
@@ -71,14 +71,14 @@ def test_on_one_machine_the_owners_paths_are_not_hers_nor_hers_the_owners(
 
 @pytest.mark.parametrize("form", ["of today", "of format 2"])
 def test_a_source_that_a_member_plants_is_not_read(two: Two, private: Path, form: str) -> None:
-    told = {"path": str(private), "options": {"collection": SHARED}}
+    reported = {"path": str(private), "options": {"collection": SHARED}}
     if form == "of today":
-        told |= {"machine": "x", "version": 1}
+        reported |= {"machine": "x", "version": 1}
     with two.keys_of_mallory() as (connection, keys):
         for purpose in ("head", "path"):
             source = f"0000000{purpose == 'head':d}-0000-4000-8000-000000000000"
             place = keys.place("vault_sources", "head", source)
-            sealed = keys.seal(purpose, place, json.dumps(told).encode())
+            sealed = keys.seal(purpose, place, json.dumps(reported).encode())
             tag = keys.source.tag(purpose.encode())
             connection.execute(
                 "insert into vault_sources (id, collection, tag, head) values (?, ?, ?, ?)",
@@ -161,19 +161,19 @@ def _plant(two: Two, memory: str, folder: Path, name: str) -> None:
     """Mallory says that a file of that folder, imported into ``work``, became some memory."""
     with two.keys_of_mallory() as (connection, keys):
         tagged = keys.source.tag
-        told = Origin(
+        reported = Origin(
             tagged(b"record", str(folder).encode(), name.encode()),
             None,
             tagged(b"file", str(folder).encode(), name.encode()),
         )
         for table, column, value in (
-            ("memory_sources", "origin", told.origin),
+            ("memory_sources", "origin", reported.origin),
             ("memory_sources", "memory", memory),
         ):
             connection.execute(f"delete from {table} where {column} = ?", (value,))
         connection.execute(
             "insert into memory_sources (memory, origin, draft, file) values (?, ?, ?, ?)",
-            (memory, *told.stored(keys, memory)),
+            (memory, *reported.stored(keys, memory)),
         )
 
 
