@@ -160,7 +160,7 @@ class MemoryStore(Actions):
     model_state = vaults.model_state
     warm = vaults.warm
     verify = vaults.verify
-    untold = vaults.untold
+    first_warning = vaults.first_warning
     older = vaults.older
     accept_older = vaults.accept_older
 

@@ -62,7 +62,7 @@ class FacetView:
 
 
 def found(response: SearchResponse, given: Mapping[str, Any]) -> str:
-    """How many results there are: ``64``; ``10+`` where some were not looked at; empty if untold.
+    """How many results there are: ``64``; ``10+`` where some were not looked at; empty if unknown.
 
     Facets count what the others keep, so those of the status add up to it.
     """

@@ -376,7 +376,7 @@ class Vault:
         self.opened_by = source
         self._members_unknown = False
         self._opened = self._used = Moment()
-        older = store.untold()
+        older = store.first_warning()
         self._older_unshown = older is not None
         if older is not None:
             self.log(older)

@@ -52,7 +52,7 @@ def search(opened: Opened, /, query: str | SearchRequest = "", **options: Any) -
     """
     request = search_request(query, **options)
     found = _elsewhere(opened, "search", request) or _here(opened, request)
-    warning = opened.vault.untold()
+    warning = opened.vault.first_warning()
     return replace(found, degraded=(warning, *found.degraded)) if warning else found
 
 

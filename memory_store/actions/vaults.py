@@ -101,10 +101,10 @@ def verify(
 
 
 @action(None, writes=False)
-def untold(opened: Opened) -> str | None:
+def first_warning(opened: Opened) -> str | None:
     """What to show once to the person who opened the vault: that the file is older than the one
     last used on this machine (``verify`` shows that until it is accepted), what an upgrade did."""
-    return opened.vault.untold()
+    return opened.vault.first_warning()
 
 
 @action(None, writes=False)

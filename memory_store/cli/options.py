@@ -81,7 +81,7 @@ def with_store(function: Callable[..., None]) -> Callable[..., None]:
     def command(database: Path, key_file: Path | None, passphrase: bool, **parameters: Any) -> None:
         _refuse_bytes(parameters)
         with unlocked(database, key_file, passphrase) as store:
-            if (warning := store.untold()) is not None:
+            if (warning := store.first_warning()) is not None:
                 click.echo(f"Warning: {printable_line(warning)}.", err=True)
             if store.keys.lacks_device():
                 click.echo(

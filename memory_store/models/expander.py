@@ -33,7 +33,7 @@ takes longer, and after ten seconds people turn to something else (Nielsen, "Res
 _LINE = re.compile(r"[ \t]*(lex|vec|hyde):[ \t]*(\S[^\n]*)")
 
 _ENGLISH = """\
-You help to search somebody's own notes. You are given one question; you never answer it. You \
+You help to search a person's own notes. You are given one question; you never answer it. You \
 write other wordings that the notes might use, one to a line, and each line begins with its kind:
 
 lex: two to five keywords, synonyms and word forms among them (write {lex} such lines)

@@ -51,7 +51,7 @@ class LimitedVault:
         self.path, self.vault, self.access = whole.path, whole.vault, whole.access
         self.gate, self.expansions = whole.gate, whole.expansions
         self.reader, self.writing, self.row_tags = whole.reader, whole.writing, whole.row_tags
-        self.adopt_model, self.untold = whole.adopt_model, whole.untold
+        self.adopt_model, self.first_warning = whole.adopt_model, whole.first_warning
         self.keyring = LimitedKeyring(whole.keyring, limits)
 
     if not TYPE_CHECKING:  # so that mypy refuses it, too

@@ -103,5 +103,5 @@ def open_with_root(
         vault = read_vault_id(storage)
         keyring = WholeKeyring.unlock(storage, vault, principal, root, pin)
     opened = WholeVault(path, vault, keyring, access)
-    opened.untold()  # the process that gave us the key shows it
+    opened.first_warning()  # the process that gave us the key shows it
     return opened

@@ -93,7 +93,7 @@ class WholeVault:
         command = "memory-store verify"
         return warning.replace(f"{command} DB", f"{command} {self.path}") if warning else None
 
-    def untold(self) -> str | None:
+    def first_warning(self) -> str | None:
         """The same warning, once, and what an upgrade changed: to be shown to a person."""
         if self._warned:
             return None

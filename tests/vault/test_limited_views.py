@@ -21,7 +21,7 @@ OPEN_OF_A_VAULT = {
     "access": PUBLIC,
     "vault": PUBLIC,
     "older": PUBLIC,
-    "untold": PUBLIC,
+    "first_warning": PUBLIC,
     "index_loaded": PUBLIC,
     "gate": "counts threads: a lock waits for this view, too",
     "expansions": "answers to questions, found by the whole question; no memory is in them",

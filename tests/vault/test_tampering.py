@@ -165,11 +165,11 @@ def test_an_older_copy_put_back_is_said_once_an_opening_until_it_is_accepted(
         assert found["failures"] == []
         assert "older than the one last used" in found["older"]
     with MemoryStore.open(store.path, key_file=key_file) as opened:
-        assert "older than the one last used" in (opened.untold() or "")
+        assert "older than the one last used" in (opened.first_warning() or "")
         opened.accept_older()
         assert opened.older() is None
     with MemoryStore.open(store.path, key_file=key_file) as opened:
-        assert opened.untold() is None
+        assert opened.first_warning() is None
         assert opened.verify()["older"] is None
 
 
