@@ -96,7 +96,7 @@ def test_the_control_notices_a_heavy_import() -> None:
 def test_every_public_name_can_be_imported() -> None:
     import memory_store
 
-    second_names = {"SearchRequest": "SearchRequest"}
+    second_names = {"SearchOptions": "SearchRequest"}
     for name in memory_store.__all__:
         assert getattr(memory_store, name).__name__ == second_names.get(name, name)
 

@@ -81,7 +81,7 @@ def test_a_long_memory_trusts_its_neighbours_less():
     told_entries = entries(walk(200), at_once(200))
     told_entries[7] = replace(told_entries[7], length=4 * SHORT)
     found = neighbours_of(snapshot_of(told_entries))
-    assert found.trust[6] == found.reported[0] == 1.0
+    assert found.trust[6] == found.sequential[0] == 1.0
     assert found.trust[7] == 0.25
 
 

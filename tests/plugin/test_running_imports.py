@@ -258,15 +258,15 @@ class Pondering:
     __name__ = "Pondering"
 
     def __init__(self) -> None:
-        self.reported_to = False
+        self.asked_to_ponder = False
         self.asked = asyncio.Event()
         self._thought: Any = None
 
     @hookimpl
     def actor_from_request(self) -> Any:
         async def looked_up() -> None:
-            if self.reported_to:
-                self.reported_to = False
+            if self.asked_to_ponder:
+                self.asked_to_ponder = False
                 thought = asyncio.Event()  # which no other task holds, as in a client's connection
                 self._thought = weakref.ref(thought)
                 self.asked.set()
@@ -291,7 +291,7 @@ async def asking(wanda: Served, pondering: Pondering, held: Held) -> str:
     """An import that has just asked whether it may go on, and was not answered yet."""
     job: str = (await post(wanda, MANY)).json()["job"]
     await held.wait()
-    pondering.told_to = True
+    pondering.asked_to_ponder = True
     held.release.set()
     await asyncio.wait_for(pondering.asked.wait(), PATIENCE)
     return job
