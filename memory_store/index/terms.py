@@ -133,6 +133,11 @@ def bm25(
     return Scored(ordinals.astype(np.int32), scores[ordinals])
 
 
+def most_possible(found: Matches, k1: float = K1) -> float:
+    """What no BM25 score for these words can reach: each word, however often it stood there."""
+    return (k1 + 1.0) * sum(_idf(found.documents, frequency) for frequency in found.frequencies)
+
+
 def top_k(snapshot: Snapshot, ordinals: Array, scores: Array, k: int) -> Scored:
     """The ``k`` best, highest score first, equal scores in the order of their ids' text."""
     best = snapshot.best_first(ordinals, scores, k)

@@ -88,6 +88,9 @@ class SearchResponse(Struct, frozen=True):
     holds what each stage did, in order, ``why`` what became of one memory (where asked for).
     ``holding`` is how many memories hold a word of the query, where more than words decides what is
     an answer, too; ``None`` where that was not counted. It is for a page, and not in the JSON.
+    ``totals`` are ``matched`` (found by any leg), ``certain`` (results of all pages that are rather
+    answers than not; ``None`` where scores are no probabilities), ``reranked``, ``returned``,
+    ``opened`` and ``total``.
     """
 
     query: ForSearchers[str]
@@ -108,6 +111,12 @@ class SearchResponse(Struct, frozen=True):
     explain: InPart[tuple[Stage, ...]] = ()
     why: InPart[Verdict | None] = None
     holding: int | None = None
+    totals: Mapping[str, int | None] = field(default_factory=dict)
+
+    @property
+    def certain(self) -> int | None:
+        """How many results, of all pages, are rather answers than not."""
+        return self.totals.get("certain")
 
     def as_dict(self) -> dict[str, Any]:
         """The response as the JSON API's object (without ``next_url``, which needs a server)."""

@@ -15,9 +15,6 @@ from memory_store.search.candidates import Scored
 from memory_store.search.recipes import Recipe
 from memory_store.search.trace import Trace
 
-BAND_EXCELLENT = 0.30  # Gnosis, "Score Ranges"
-BAND_GOOD = 0.20
-
 
 def base_type(type_: str) -> str:
     """``task`` for ``task_done``."""
@@ -68,13 +65,14 @@ def demotion(type_: str, recipe: Recipe) -> float:
     return factor * recipe.done_penalty if type_.endswith(DONE_SUFFIX) else factor
 
 
-def band(score: float, calibrated: bool) -> str | None:
-    """``excellent`` from .30, ``good`` from .20, else ``weak``; ``None`` without calibration."""
+def band(score: float, calibrated: bool, recipe: Recipe) -> str | None:
+    """``excellent`` and ``good`` from where the recipe says, else ``weak``; ``None`` without
+    calibration."""
     if not calibrated:
         return None
-    if score >= BAND_EXCELLENT:
+    if score >= recipe.excellent:
         return "excellent"
-    return "good" if score >= BAND_GOOD else "weak"
+    return "good" if score >= recipe.good else "weak"
 
 
 def normalised(results: Sequence[Scored]) -> list[Scored]:

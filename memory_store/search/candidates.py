@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from memory_store.index.snapshot import Mask
+    from memory_store.index.terms import Matches
+    from memory_store.index.terms import Scored as EveryScore
     from memory_store.models.embedder import Embedder
     from memory_store.records import Memory
     from memory_store.records.explanation import Verdict
@@ -92,6 +94,8 @@ class LegList(Struct, frozen=True):
     is the fingerprint of the model whose vectors were searched (vector leg only).
     ``own_strengths`` are the strengths before a memory's neighbours counted, where they did.
     ``holding`` is how many memories hold a word of it, however long the list is (keyword leg only).
+    ``matches`` and ``every`` are the postings and scores that the list was cut from (keyword leg
+    only): what learned fusion asks about memories that another leg found.
     Fusion counts the list ``weight`` times; there ``strengths`` scale each place's contribution
     (above 1 where it stands for another list's as well), and where several models made the
     vectors, those of the second are the leg ``vector (2)``.
@@ -107,6 +111,8 @@ class LegList(Struct, frozen=True):
     own_strengths: tuple[float, ...] = ()
     holding: int | None = None
     weight: float = 1.0
+    matches: Matches | None = None
+    every: EveryScore | None = None
 
     @classmethod
     def of(

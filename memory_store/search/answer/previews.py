@@ -72,7 +72,7 @@ def expands(position: int, result: Scored, deep: bool) -> bool:
     """Whether the result at ``position`` (from 0) shows its whole text without being asked."""
     return (
         position < (EXPAND_DEEP if deep else EXPAND_STANDARD)
-        and result.score > EXPAND_SCORE
+        and (result.rerank_score or 0.0) > EXPAND_SCORE
         and len(result.opened.text) < EXPAND_CHARACTERS
     )
 

@@ -25,6 +25,7 @@ from memory_store.search.facets.counts import counted, facets
 from memory_store.search.paging import continue_token, following
 from memory_store.search.query.analysis import leaves_out_words
 from memory_store.search.query.plan import Search
+from memory_store.search.recipes.recipe import CERTAIN
 from memory_store.titles import shown_title
 
 ESTIMATE = "length / 4"
@@ -87,6 +88,14 @@ def respond(search: Search, outcome: Outcome) -> SearchResponse:
         explain=trace.stages if options.explain else (),
         why=None if outcome.why is None else outcome.why([row.id for row in rows]),
         holding=outcome.holding,
+        totals={
+            "matched": outcome.found,
+            "certain": _certain(search, outcome),
+            "reranked": outcome.reranked,
+            "returned": len(rows),
+            "opened": outcome.opened,
+            "total": context.snapshot.total,
+        },
     )
 
 
@@ -181,7 +190,7 @@ def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) ->
         id=memory.id,
         ref=memory.ref,
         score=_rounded(result.score),
-        band=band(result.score, outcome.calibrated),
+        band=band(result.score, outcome.calibrated, search.recipe),
         collection=search.context.collection_names.get(collection, collection),
         type=memory.type,
         created=memory.created,
@@ -198,6 +207,16 @@ def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) ->
         passages=(shown.passage,),
         title_highlights=tuple(outcome.marker(result).spans(title)),
     )
+
+
+def _certain(search: Search, outcome: Outcome) -> int | None:
+    """How many results of all pages are rather answers than not; ``None`` where scores do not say.
+
+    Only the default recipe's scores are probabilities, its reranker's included.
+    """
+    if not (outcome.calibrated and search.recipe.good == CERTAIN):
+        return None
+    return sum(_rounded(one.score) >= CERTAIN for one in outcome.ranking)
 
 
 def _rounded(score: float) -> float:

@@ -18,6 +18,8 @@ from msgspec.structs import replace
 
 from memory_store.search.adjustments import base_type
 from memory_store.search.candidates import Candidate, Fetched, Item, LegList, first_places
+from memory_store.search.fusion.evidence import Evidence, evidence
+from memory_store.search.fusion.learned import probabilities
 from memory_store.search.fusion.leg_weights import all_factors, vector_names
 from memory_store.search.query.more_like_this import LIKE, Likeness
 from memory_store.search.query.plan import Search
@@ -41,13 +43,14 @@ class Merged(Struct, frozen=True, dict=True):
     """What fusion leaves: the ``pool``, best first, and all candidates in order, the pool's first.
 
     ``factors`` are what each leg's weight is the product of, by name; ``lists`` what was fused
-    (one leg alone is not).
+    (one leg alone is not). ``evidence`` is what learned fusion weighed instead of places.
     """
 
     pool: tuple[Candidate, ...]
     ordered: tuple[Fused, ...]
     factors: Mapping[str, Mapping[str, float]]
     lists: tuple[LegList, ...] = ()
+    evidence: Evidence | None = None
 
     @property
     def weights(self) -> dict[str, float]:
@@ -153,6 +156,8 @@ def merge(fetched: Fetched, search: Search, pool: int, reach: int = 0) -> Merged
     if search.plan.mode != "hybrid" or [one.leg for one in filled] == ["recent"]:
         ordered = _in_one_leg(filled, search)
         return Merged(_described(ordered[: reach or pool], filled, search), tuple(ordered), {})
+    if recipe.learned:
+        return _merged_by_evidence(fetched, search, pool, reach, filled)
     factors = all_factors(fetched, search)
     names = vector_names(fetched)
     lists = [_weighed(one, names.get(one.model, one.leg), recipe, factors) for one in fetched.lists]
@@ -173,6 +178,26 @@ def merge(fetched: Fetched, search: Search, pool: int, reach: int = 0) -> Merged
         ordered = [*first, *ordered[pool:]]
     pooled = _described(described[: reach or pool], filled, search)
     return Merged(pooled, tuple(ordered), factors, tuple(lists))
+
+
+def _merged_by_evidence(
+    fetched: Fetched, search: Search, pool: int, reach: int, filled: Sequence[LegList]
+) -> Merged:
+    """All candidates by their probability. What boosts a type brings it into the pool, no more."""
+    found = evidence(fetched, search)
+    probable, ordinals = probabilities(found), found.ordinals.tolist()
+    types = search.snapshot.types_of(ordinals)
+    boosts = [search.recipe.fusion_boosts.get(base_type(kind), 1.0) for kind in types]
+    boosted = probable * np.array(boosts or [1.0])[: len(ordinals)]
+    columns = zip(ordinals, boosted.tolist(), boosted.tolist(), boosts, strict=True)
+    fused = [Fused(*values) for values in columns]
+    ids = _id_order(search, ordinals)
+    entering = sorted(fused, key=lambda one: (-one.score, ids[one.ordinal]))
+    within = map(_without_boost, entering[:pool])
+    first = sorted(within, key=lambda one: (-one.score, ids[one.ordinal]))
+    ordered = [*first, *map(_without_boost, entering[pool:])]
+    pooled = _described(ordered[: reach or pool], filled, search)
+    return Merged(pooled, tuple(ordered), {}, tuple(fetched.lists), found)
 
 
 def _without_boost(one: Fused) -> Fused:

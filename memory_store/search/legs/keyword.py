@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from memory_store.index.terms import bm25, covered, keyword_scores, look_up, top_k
 from memory_store.search.candidates import Fetched, LegList
@@ -85,7 +86,7 @@ def _list(kind: str, groups: Sequence[HashGroup], search: Search) -> LegList:
         own, held = lifted_coverage(matches, top.ordinals, near, search)
     elif recipe.coverage_power:
         held = covered(snapshot, matches, top.ordinals)
-    return LegList.of(
+    listed = LegList.of(
         "keyword",
         kind,
         holding,
@@ -94,3 +95,4 @@ def _list(kind: str, groups: Sequence[HashGroup], search: Search) -> LegList:
         strengths=held,
         own_strengths=own,
     )
+    return replace(listed, matches=matches, every=found)

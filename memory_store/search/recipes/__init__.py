@@ -52,6 +52,7 @@ def recipe_named(name: str) -> Recipe:
 
 
 _BY_RANK_ALONE: Mapping[str, Any] = {
+    "learned": False,
     "neighbour_weights": (),
     "coverage_power": 0.0,
     "topic_power": 0.0,

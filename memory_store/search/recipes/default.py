@@ -1,10 +1,11 @@
 """Our own ranking, the default: Gnosis's adjustments over legs and weights that were measured."""
 
 from memory_store.search.recipes.gnosis import GNOSIS
-from memory_store.search.recipes.recipe import Depth, Recipe
+from memory_store.search.recipes.recipe import CERTAIN, Depth, Recipe
 
 DEFAULT = Recipe(
     name="default",
+    learned=True,
     keyword_depth=Depth(256, 256),
     topic_depth=Depth(48, 192),
     vector_depth=Depth(256, 256),
@@ -34,6 +35,8 @@ DEFAULT = Recipe(
     done_penalty=GNOSIS.done_penalty,
     keyword_floor=GNOSIS.keyword_floor,
     score_floor=GNOSIS.score_floor,
+    excellent=0.75,  # a score is a probability: three of four such results are answers
+    good=CERTAIN,
     expansion="chosen",
     strong_score=0.85,  # QMD, "Strong Signal Detection"
     strong_gap=0.15,

@@ -12,6 +12,8 @@ from types import MappingProxyType
 
 from msgspec import Struct, field
 
+CERTAIN = 0.5
+"""The probability from which more results are answers than are not."""
 LEGS = ("keyword", "topic", "vector")
 
 
@@ -52,7 +54,9 @@ class Recipe(Struct, frozen=True):
     variant_depth: Depth = Depth(64, 256)  # of each list for another wording, and for feedback
     over_fetch: float = 2.0  # Gnosis, "Collection Fan-Out": up to 2x, then deduplicated
 
-    # Fusion
+    # Fusion: by the evidence for each memory, where the search has only the query as typed to go by
+    # (search/fusion/evidence.py), else by ranks
+    learned: bool = False
     rrf_k: float = 60.0  # all four
     rank_offset: int = 1  # Gnosis, QMD: rank from 0 and + 1; GNO, prx: rank from 1. The same.
     keyword_weight: float = 1.0
@@ -107,6 +111,8 @@ class Recipe(Struct, frozen=True):
     done_penalty: float = 1.0
     keyword_floor: float = 0.0
     score_floor: float = 0.0
+    excellent: float = 0.30  # bands of calibrated scores: Gnosis, "Score Ranges"
+    good: float = 0.20
     normalise: bool = False  # min–max of the final scores, per query
     one_per_file: bool = False  # of memories from one file only the best
 

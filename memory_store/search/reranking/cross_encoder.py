@@ -97,13 +97,18 @@ def in_fusion_order(candidates: Sequence[Candidate], recipe: Recipe) -> list[Sco
     """Fusion's order, for want of a reranker or of text: only what is completed sinks.
 
     The demotions act on the fusion score, which needs no text; type boosts are in it already.
+    A learned score is a probability: demotions are factors of its odds, and nothing caps it.
     """
     types = {candidate.type for candidate in candidates}
     factors = {one: demotion(one, recipe) ** recipe.unverified_demotion for one in types}
     results = []
     for candidate in candidates:
         result = Scored(candidate, candidate.standing, rerank_score=candidate.late_score)
-        results.append(result.moved("demotion", result.score * factors[candidate.type]))
+        factor = factors[candidate.type]
+        moved = by_odds(result.score, factor) if recipe.learned else result.score * factor
+        results.append(result.moved("demotion", moved))
+    if recipe.learned:
+        return ranked(results)
     capped = recipe.unverified_cap < 1.0  # what no model verified is synthetic then
     return [
         result.moved(
@@ -112,6 +117,13 @@ def in_fusion_order(candidates: Sequence[Candidate], recipe: Recipe) -> list[Sco
         )
         for result in ranked(results)
     ]
+
+
+def by_odds(probability: float, factor: float) -> float:
+    """A probability (0-1) whose odds are multiplied by ``factor``."""
+    if factor == 1.0:
+        return probability
+    return factor * probability / (1.0 - probability + factor * probability)
 
 
 def rerank(search: Search, pool: Sequence[Scored], model: Reranker, matcher: Matchers) -> Reranked:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 FILE_RULES = "file rules"
 OUT_OF_TIME = "out of time"
+FEW = "few candidates"
 
 
 class Reading:
@@ -76,7 +77,11 @@ class Reading:
             from memory_store.models.maxsim import asks_for_maxsim
 
             if skips_reranker(len(pool), plan.recipe, plan.options.deep):
-                return self._whole(pool, plan.reach, few)
+                if not plan.recipe.learned:
+                    return self._whole(pool, plan.reach, few)
+                with self.search.trace.stage(Rerank) as note:
+                    note.skipped = FEW
+                return self._page(pool, ())
             try:
                 if asks_for_maxsim(plan.options.reranker):
                     return self._interacted(pool)
@@ -215,7 +220,14 @@ class Reading:
                 passed = (c for c in found if c.ordinal not in plan.waiting)
                 for one in self.opening.open([c for c in passed if plan.keeps(c.ordinal)]):
                     keep(one.opened)
-        outcome = Outcome((), self.matcher, tuple(results), degraded=degraded)
+        outcome = Outcome(
+            (),
+            self.matcher,
+            tuple(results),
+            # late interaction stretches what fusion learned: its scores are no probabilities
+            calibrated=plan.recipe.learned and all(one.late_score is None for one in pool),
+            degraded=degraded,
+        )
         if keep is None and not plan.shown:
             return replace(outcome, rows=tuple(results[: plan.options.limit]))
         refused: set[str] = set()

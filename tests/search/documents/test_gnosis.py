@@ -234,8 +234,16 @@ STATEMENTS: list[Statement] = [
     ("topics have their numbers", [["garden", 6]], lambda b: table(b)[2]),
     ("scores are shown as 0–100", True, lambda b: 1 < table(b)[0][0]["score"] <= 100),
     # Score interpretation
-    ("excellent from .30", ["excellent", "good"], lambda b: [band(0.30, True), band(0.299, True)]),
-    ("good from .20", ["good", "weak"], lambda b: [band(0.20, True), band(0.199, True)]),
+    (
+        "excellent from .30",
+        ["excellent", "good"],
+        lambda b: bands(0.30, 0.299),
+    ),
+    (
+        "good from .20",
+        ["good", "weak"],
+        lambda b: bands(0.20, 0.199),
+    ),
     ("the score floor keeps", 0.03, lambda b: after_rerank("fact", 0.03)),
     ("and drops what is below", 0.0, lambda b: after_rerank("fact", 0.0299)),
     ("what is not stored is not found", "Reranked 6 of 6, returned 0", lambda b: nothing(b).counts),

@@ -1,0 +1,186 @@
+"""Evidence: what the sealed index says of each candidate, in numbers that learned fusion weighs.
+
+Keywords say how well a memory matches the query's words, vectors how near it is in meaning and how
+far that stands out. A candidate that one leg missed is looked up for it, so that no number is
+missing for want of a place in a list.
+
+Boundary: works on keyed hashes, vectors and ordinals; opens nothing. What it copies of vectors is
+overwritten.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+
+from memory_store.index.layout import unit_rows
+from memory_store.index.numpy_vectors import NumpyVectors
+from memory_store.index.terms import covered, most_possible
+from memory_store.models.embedder import languages_of
+from memory_store.models.readability import readability, readability_in
+from memory_store.search.candidates import Fetched, LegList, QueryModel
+from memory_store.search.legs.neighbours import lifted_coverage, neighbours_for
+from memory_store.search.query.plan import Search
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from memory_store.index.snapshot import Snapshot
+
+    Ordinals = NDArray[np.int32]
+    Values = NDArray[np.float64]
+
+FEATURES = (
+    "words of the best possible",  # BM25 ÷ what no memory could exceed for these words
+    "words of the best found",  # BM25 ÷ the best memory's
+    "words held",  # share (0-1) of the query's words, by how rare they are
+    "meaning",  # cosine, in standard deviations above the collection's windows (z)
+    "length",  # log(1 + words)
+    "topics",  # share (0-1) of the query's words that are its topics
+)
+"""The columns, in order. ``meaning`` is multiplied by how well the model reads what is compared."""
+WORDS, MEANING, LENGTH, TOPICS = slice(0, 3), 3, 4, 5
+
+SAMPLE = 1_000  # windows that say what is usual for a query: z within 3 %
+
+
+class Evidence(Struct, frozen=True, eq=False):
+    """``features`` (float64 [n, features]) of the candidates ``ordinals`` (int32 [n], ascending).
+
+    ``model`` names the embedding model; empty where none embedded the query. ``read`` is how well
+    it reads what is compared (0-1): 0 where there are no vectors.
+    """
+
+    ordinals: Ordinals
+    features: Values
+    model: str = ""
+    read: float = 0.0
+
+
+def evidence(fetched: Fetched, search: Search) -> Evidence:
+    """The features of every memory that a leg lists for the query as typed."""
+    typed = [one for one in fetched.lists if one.kind == "original"]
+    found = dict.fromkeys(ordinal for one in typed for ordinal in one.ordinals)
+    ordinals = np.sort(np.fromiter(found, np.int32, len(found)))
+    features = np.zeros((len(ordinals), len(FEATURES)))
+    if not len(ordinals):
+        return Evidence(ordinals, features)
+    keyword, topic = fetched.of("keyword"), fetched.of("topic")
+    if keyword is not None and keyword.matches is not None:
+        features[:, WORDS] = _by_words(keyword, ordinals, search)
+    read = 0.0
+    for model in fetched.models:
+        listed = fetched.of("vector", model.scope.model)
+        if listed is not None and model.query_vector is not None:
+            own = _read(model, search)
+            read = max(read, own)
+            if own:
+                above = _by_meaning(model, model.query_vector, listed, ordinals, search)
+                features[:, MEANING] += own * above
+    features[:, LENGTH] = np.log1p(search.snapshot.lengths[ordinals])
+    if topic is not None:
+        named = dict(zip(topic.ordinals, topic.strengths, strict=False))
+        features[:, TOPICS] = [named.get(ordinal, 0.0) for ordinal in ordinals.tolist()]
+    name = fetched.models[0].embedder.name if fetched.models else ""
+    return Evidence(ordinals, features, name, read)
+
+
+def _by_words(keyword: LegList, ordinals: Ordinals, search: Search) -> Values:
+    """[n, 3]: the features of the keyword leg that are no places."""
+    matches, every, near = keyword.matches, keyword.every, neighbours_for(search)
+    assert matches is not None
+    assert every is not None
+    scores = np.zeros(search.snapshot.size)
+    scores[every.ordinals] = every.scores
+    own = scores[ordinals]
+    possible = most_possible(matches, search.recipe.k1) or 1.0
+    if near is None:
+        held = covered(search.snapshot, matches, ordinals)
+    else:
+        _, held = lifted_coverage(matches, ordinals, near, search)
+    best = every.scores.max(initial=0.0) or 1.0
+    return np.column_stack([own / possible, own / best, held])
+
+
+def _by_meaning(
+    model: QueryModel,
+    query: NDArray[np.float32],
+    listed: LegList,
+    ordinals: Ordinals,
+    search: Search,
+) -> Values:
+    """[n]: how far one model's cosines stand out; 0 for candidates without its vectors."""
+    snapshot, scope = search.snapshot, model.scope
+    own = np.ones(len(ordinals), dtype=np.bool_)
+    if not scope.whole:
+        own = snapshot.visible(scope.collections)[ordinals]
+    cosines = np.full(len(ordinals), np.nan)
+    cosines[own] = _cosines(listed, query, ordinals[own], search)
+    middle, spread = usual_cosines(query, scope.collections, snapshot)
+    return np.nan_to_num((cosines - middle) / spread)
+
+
+def _read(model: QueryModel, search: Search) -> float:
+    """How well the model reads the collections' languages and the query (0-1).
+
+    A language that it reads by its letters alone, being made for others, counts by the recipe.
+    """
+    languages: Counter[str] = Counter()
+    for collection in model.scope.collections:
+        languages.update(search.snapshot.languages_in(collection))
+    read = readability_in(model.embedder, languages)
+    read *= readability(model.embedder, search.analysis.parsed.text)
+    known = languages_of(model.embedder)
+    foreign = known and search.analysis.language not in known
+    return read * search.recipe.foreign_vector_weight if foreign else read
+
+
+def _cosines(
+    listed: LegList, query: NDArray[np.float32], ordinals: Ordinals, search: Search
+) -> Values:
+    """Each candidate's cosine, neighbours counted; NaN for those without vectors."""
+    snapshot, near = search.snapshot, neighbours_for(search)
+    cosines = np.full(snapshot.size, np.nan)
+    cosines[np.array(listed.ordinals, dtype=np.intp)] = listed.scores
+    wanted = ordinals if near is None else near.around(ordinals)
+    wanted = wanted[search.analysis.mask[wanted]]
+    missed = wanted[np.isnan(cosines[wanted])]
+    if len(missed):
+        mask = np.zeros(snapshot.size, dtype=np.bool_)
+        mask[missed] = True
+        found = NumpyVectors(snapshot, reason="evidence").search(query, len(missed), mask)
+        cosines[found.ordinals] = found.similarities
+    if near is None:
+        return cosines[ordinals]
+    return near.blended(cosines, search.recipe.neighbour_weights, ordinals)
+
+
+def usual_cosines(
+    query: NDArray[np.float32], collections: tuple[str, ...], snapshot: Snapshot
+) -> tuple[float, float]:
+    """The mean and the standard deviation of the query's cosines with the collections' windows.
+
+    Of many windows some are asked, evenly spaced: the same ones every time.
+    """
+    parts = [
+        part
+        for part in snapshot.parts
+        if part.collection in collections and part.segment.dimensions == len(query)
+    ]
+    windows = sum(part.segment.windows for part in parts)
+    step, found, first = max(1, windows // SAMPLE), [], 0
+    for part in parts:
+        rows = np.arange(first, part.segment.windows, step)
+        first = (first - part.segment.windows) % step
+        taken = part.segment.vectors[rows[part.alive[part.segment.window_rows[rows]]]]
+        unit = unit_rows(taken)
+        found.append(np.einsum("ij,j->i", unit, query))
+        taken.fill(0)  # freed memory keeps what stood in it, past a lock
+        unit.fill(0)
+    cosines = np.concatenate(found) if found else np.zeros(0)
+    if len(cosines) < 2:
+        return 0.0, 1.0
+    return float(cosines.mean()), max(float(cosines.std()), 0.01)

@@ -1,0 +1,82 @@
+"""Learned fusion: the evidence for a memory, weighed, is the probability that it is an answer.
+
+The numbers are in ``default_weights.json`` beside this module, with where they come from; ``make
+tuning`` makes them again. Each model has its own; one without uses those of MiniLM.
+
+Boundary: works on numbers alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+
+from memory_store.search.fusion.evidence import FEATURES, Evidence
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+FILE = Path(__file__).with_name("default_weights.json")
+USUAL = "all-MiniLM-L6-v2"
+MOST_LOG_ODDS = 30.0  # beyond, a float64 shows no difference to certainty
+
+
+class Weights(Struct, frozen=True):
+    """The numbers for one model.
+
+    A candidate's score is the sum of ``weights`` × its features. Its probability is
+    1 ÷ (1 + e^−x), x = ``slope`` × score + ``intercept``, and ``unread`` × (1 − readability): where
+    vectors say nothing, words alone make the score, which is lower for as good an answer.
+    """
+
+    weights: Mapping[str, float]
+    slope: float
+    intercept: float
+    unread: float
+
+    def column(self) -> NDArray[np.float64]:
+        """``weights`` in the order of the features; 0 where one is not named."""
+        return np.array([self.weights.get(feature, 0.0) for feature in FEATURES])
+
+
+class _File(Struct, frozen=True):
+    about: str
+    models: Mapping[str, Weights]
+
+
+@cache
+def _file() -> _File:
+    return msgspec.json.decode(FILE.read_bytes(), type=_File)
+
+
+def weights_for(model: str) -> Weights:
+    """The numbers for an embedding model, by its name's last part."""
+    known = _file().models
+    return known.get(model.rsplit("/", 1)[-1], known[USUAL])
+
+
+def probabilities(found: Evidence) -> NDArray[np.float64]:
+    """float64 [n]: the probability of each candidate that it is an answer."""
+    odds = contributions(found).sum(axis=1) + constant(found)
+    odds = np.clip(odds, -MOST_LOG_ODDS, MOST_LOG_ODDS)
+    probable: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-odds))
+    return probable
+
+
+def contributions(found: Evidence) -> NDArray[np.float64]:
+    """float64 [n, features]: what each feature adds to the logarithm of a candidate's odds."""
+    numbers = weights_for(found.model)
+    added: NDArray[np.float64] = found.features * (numbers.slope * numbers.column())
+    return added
+
+
+def constant(found: Evidence) -> float:
+    """What the search as a whole adds to the logarithm of the odds of all its candidates."""
+    numbers = weights_for(found.model)
+    return numbers.intercept + numbers.unread * (1.0 - found.read)
