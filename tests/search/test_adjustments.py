@@ -82,9 +82,15 @@ def test_cosine_modulates_only_what_was_found_by_vector() -> None:
 
 
 def test_without_a_reranker_fusion_s_order_stands_and_scores_are_capped() -> None:
-    results = in_fusion_order([candidate(n, share=1 - n / 10) for n in range(10)], DEFAULT)
+    pool = [candidate(n, share=1 - n / 10) for n in range(10)]
+    results = in_fusion_order(pool, GNOSIS)
     assert [result.candidate.ordinal for result in results] == list(range(10))
     assert all(0.40 <= result.score <= 0.70 for result in results)
+
+
+def test_without_a_reranker_a_learned_score_is_the_probability_as_it_is() -> None:
+    pool = [candidate(n, share=1 - n / 10) for n in range(10)]
+    assert [one.score for one in in_fusion_order(pool, DEFAULT)] == [one.share for one in pool]
 
 
 def test_without_a_reranker_what_is_done_still_sinks_below_what_is_not() -> None:

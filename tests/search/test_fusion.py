@@ -126,5 +126,4 @@ def test_a_preference_that_every_leg_puts_first_stays_first(store: MemoryStore) 
     )
     rows = store.search("window seats on night trains please", rerank=False).rows
     assert [row.ref for row in rows[:2]] == ["first", "second"]
-    weights = [DEFAULT.keyword_weight, DEFAULT.vector_weight, DEFAULT.topic_weight]
-    assert rows[0].fusion_score == pytest.approx(sum(weights[:2]) / sum(weights))
+    assert rows[0].score == rows[0].fusion_score < 1.0

@@ -243,7 +243,12 @@ class TestReranking:
         response = notes.search("spare key")
         fused = [row.fusion_score or 0 for row in response.rows]
         assert fused == sorted(fused, reverse=True)
-        assert all(row.score <= 0.70 and row.band is None for row in response.rows)
+        assert [row.score for row in response.rows] == fused  # a probability as it is
+        assert all(row.band is not None for row in response.rows)
+        assert response.certain == sum(row.score >= 0.5 for row in response.rows)
+        gnosis = notes.search("spare key", recipe="gnosis")
+        assert gnosis.certain is None
+        assert all(row.score <= 0.70 and row.band is None for row in gnosis.rows)
         (line,) = response.degraded
         assert "memory-store models get" in line
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
@@ -33,6 +34,9 @@ from memory_store.records.explanation import (
 from memory_store.search.adjustments import base_type
 from memory_store.search.candidates import Candidate, Fetched, LegList, Outcome, Scored
 from memory_store.search.facets.selection import narrowing
+from memory_store.search.fusion.evidence import FEATURES, LEG_OF_FEATURE, Evidence
+from memory_store.search.fusion.learned import contributions as added
+from memory_store.search.fusion.learned import weights_for
 from memory_store.search.fusion.leg_weights import vector_names
 from memory_store.search.fusion.rank_fusion import Fused, Merged
 from memory_store.search.query.analysis import Blinding, filters, holds
@@ -160,7 +164,9 @@ def _of_fusion(stage: Fuse, found: Found) -> None:
     recipe, merged = found.search.recipe, found.merged
     stage.recipe = recipe.name
     stage.candidates, stage.pool = len(merged.ordered), len(merged.pool)
-    if merged.lists:
+    if merged.evidence is not None:
+        stage.weights = dict(weights_for(merged.evidence.model).weights)
+    elif merged.lists:
         stage.k = recipe.rrf_k
         stage.weights = {leg: round(weight, 4) for leg, weight in merged.weights.items()}
         stage.lists = tuple(_weight(ranked, merged) for ranked in merged.lists)
@@ -227,10 +233,25 @@ def contributions(candidate: Candidate, merged: Merged, recipe: Recipe) -> tuple
 
     ``points`` are on the scale of the share (0–1).
     """
+    if merged.evidence is not None:
+        return tuple(_evidence(candidate, merged.evidence))
     fused = merged.ordered[candidate.fusion_rank - 1]
     scale = candidate.share / fused.score if fused.score else 0.0
     parts = _terms(candidate, merged, recipe) if merged.lists else _only_leg(candidate, fused)
     return tuple(replace(part, points=_short(part.term * scale)) for part in parts)
+
+
+def _evidence(candidate: Candidate, found: Evidence) -> Iterator[Contribution]:
+    """What each feature adds to the logarithm of the odds; ``points`` is its share of the score."""
+    row = int(np.searchsorted(found.ordinals, candidate.ordinal))
+    if row == len(found.ordinals) or found.ordinals[row] != candidate.ordinal:
+        return
+    terms = added(found)[row].tolist()
+    whole = sum(terms)
+    for leg, feature, term in zip(LEG_OF_FEATURE, FEATURES, terms, strict=True):
+        if term:
+            points = candidate.share * term / whole if whole else 0.0
+            yield Contribution(leg, feature, term=_short(term), points=_short(points))
 
 
 def _terms(candidate: Candidate, merged: Merged, recipe: Recipe) -> Iterator[Contribution]:

@@ -27,6 +27,7 @@ from memory_store.records.explanation import (
     Stage,
     Verdict,
 )
+from memory_store.search.fusion.evidence import FEATURES
 
 LEG_NAMES = {"keyword": "words", "topic": "topics", "vector": "meaning", "recent": "newest"}
 BESIDE = " with neighbours"
@@ -316,7 +317,7 @@ _TELLERS: Mapping[type[Stage], tuple[Callable[[Any], Iterator[Piece]], frozenset
 
 def list_name(leg: str, kind: str) -> str:
     """``words``, or ``meaning (hyde)`` for a list of another wording."""
-    if leg in ("type", "bonus"):
+    if leg in ("type", "bonus") or kind in FEATURES:
         return kind
     return _name(leg) if kind == "original" else f"{_name(leg)} ({kind})"
 

@@ -42,6 +42,7 @@ FEATURES = (
     "topics",  # share (0-1) of the query's words that are its topics
 )
 """The columns, in order. ``meaning`` is multiplied by how well the model reads what is compared."""
+LEG_OF_FEATURE = ("keyword", "keyword", "keyword", "vector", "length", "topic")
 WORDS, MEANING, LENGTH, TOPICS = slice(0, 3), 3, 4, 5
 
 SAMPLE = 1_000  # windows that say what is usual for a query: z within 3 %

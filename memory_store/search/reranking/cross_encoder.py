@@ -100,7 +100,8 @@ def in_fusion_order(candidates: Sequence[Candidate], recipe: Recipe) -> list[Sco
     A learned score is a probability: demotions are factors of its odds, and nothing caps it.
     """
     types = {candidate.type for candidate in candidates}
-    factors = {one: demotion(one, recipe) ** recipe.unverified_demotion for one in types}
+    power = 1.0 if recipe.learned else recipe.unverified_demotion
+    factors = {one: demotion(one, recipe) ** power for one in types}
     results = []
     for candidate in candidates:
         result = Scored(candidate, candidate.standing, rerank_score=candidate.late_score)
@@ -108,7 +109,11 @@ def in_fusion_order(candidates: Sequence[Candidate], recipe: Recipe) -> list[Sco
         moved = by_odds(result.score, factor) if recipe.learned else result.score * factor
         results.append(result.moved("demotion", moved))
     if recipe.learned:
-        return ranked(results)
+        late = "late interaction"
+        return [
+            one._replace(steps=((late, one.score),)) if one.rerank_score is not None else one
+            for one in ranked(results)
+        ]
     capped = recipe.unverified_cap < 1.0  # what no model verified is synthetic then
     return [
         result.moved(

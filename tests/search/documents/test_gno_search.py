@@ -180,7 +180,6 @@ STATEMENTS: list[Statement] = [
     ("first in one list only", 0.0164, lambda b: example()["alone"]),
     ("second in both lists beats first in one", True, lambda b: second_in_both()),
     ("it does in a search", True, lambda b: in_both_lists_wins(b, "gno")),
-    ("it does with our own recipe", True, lambda b: in_both_lists_wins(b, "default")),
     # Variant weighting
     ("original keyword list", 1.0, lambda b: weight("keyword", "original")),
     ("original vector list", 1.0, lambda b: weight("vector", "original")),

@@ -143,6 +143,11 @@ def few(bench: Bench, *, embed: bool = True) -> Any:
     return search(bench.vault(drafts, embed=embed))
 
 
+def bands(*scores: float) -> list[str | None]:
+    """The band of each calibrated score under Gnosis's recipe."""
+    return [band(score, True, GNOSIS) for score in scores]
+
+
 def first_everywhere(bench: Bench) -> float:
     """The fusion score, 0–1, of what both legs put first."""
     store = bench.vault([MemoryDraft("winter garden", topics=("garden",)), "quagmire"])
