@@ -33,6 +33,7 @@ from benchmarks.sealed import Ranker, SealedPart
 from memory_store.evaluation import MEASURES
 from memory_store.evaluation.runs import DEFAULT_DEPTH, Catalogue
 from memory_store.records import SearchRequest, search_request
+from memory_store.search.fusion.learned import as_learned
 from memory_store.search.fusion.rank_fusion import merge
 from memory_store.search.legs.retrieval import fetch
 from memory_store.search.query.analysis import analyse
@@ -114,11 +115,11 @@ def fused_by_each(
     fetched: dict[tuple[float, ...], Any] = {}
     for recipe in recipes:
         beside = recipe.neighbour_weights
-        search = Search(context, replace(plan, recipe=recipe), analysis, Trace())
+        search = as_learned(Search(context, replace(plan, recipe=recipe), analysis, Trace()))
         if beside not in fetched:
             fetched[beside] = fetch(search)
         merged = merge(fetched[beside], search, plan.pool)
-        yield tuple(one.candidate.id for one in in_fusion_order(merged.pool, recipe))
+        yield tuple(one.candidate.id for one in in_fusion_order(merged.pool, search.recipe))
 
 
 def _asked(wanted: DevelopmentSet, most: int) -> list[list[str]]:

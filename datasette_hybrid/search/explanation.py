@@ -36,9 +36,11 @@ class AccountView:
     """How one result came to its place.
 
     ``terms`` of the fusion score: name, place, weight, strength, points, and these as percent of
-    the whole score's scale. ``changes`` afterwards: name, score before, score after.
+    the whole score's scale. ``because`` says it in one sentence.
+    ``changes`` afterwards: name, score before, score after.
     """
 
+    because: str
     way: Sequence[words.Move]
     terms: Sequence[tuple[str, str, str, str, str, int]]
     score_name: str
@@ -117,6 +119,7 @@ def slopes(results: Sequence[ResultView]) -> Slopes | None:
 
 def _account(account: Account) -> AccountView:
     return AccountView(
+        because=words.because(account),
         way=words.moves(account),
         terms=[
             (

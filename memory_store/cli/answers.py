@@ -234,7 +234,9 @@ def account_lines(account: Account, room: int, colour: bool) -> list[str]:
         named.append(f"rerank {_score(account.rerank_score)}")
     for name, before, after in words.changes(account):
         named.append(f"{name} {_score(before)}{ARROW}{_score(after)}")
-    lines = [*wrapped(way, room), *wrapped(" · ".join(filter(None, named)), room)]
+    why = words.because(account)
+    because = wrapped(f"here because {why}", room) if why else []
+    lines = [*because, *wrapped(way, room), *wrapped(" · ".join(filter(None, named)), room)]
     return [styled(line, DIM, colour) for line in lines]
 
 

@@ -72,7 +72,7 @@ class ListWeight(Explained, Struct, frozen=True):
 
 
 class Contribution(Explained, Struct, frozen=True):
-    """What a list, a bonus or a boost adds to a fusion score.
+    """What a list, a feature, a bonus or a boost adds to a fusion score.
 
     ``term`` is the figure in the recipe's formula, ``points`` its share of the score.
     ``own_strength`` is the match's strength before neighbours counted, where they did.
@@ -249,13 +249,18 @@ class Fetch(Stage):
 
 
 class Fuse(Stage):
-    """The recipe, what each list counts and why, and where the pool was cut."""
+    """The recipe, what each list counts and why, and where the pool was cut.
+
+    Of learned fusion: what each feature counts, and how well each model reads what it compares
+    (``read``, 0-1, which its vectors count by).
+    """
 
     recipe: ForSearchers[Text] = UNSET
     candidates: ForSearchers[Number] = UNSET
     pool: ForSearchers[Number] = UNSET
     k: ForSearchers[Score] = UNSET
     weights: ForSearchers[Mapping[str, float] | UnsetType] = UNSET
+    read: ForSearchers[Mapping[str, float] | UnsetType] = UNSET
     lists: ForSearchers[tuple[ListWeight, ...] | UnsetType] = UNSET
 
 

@@ -111,7 +111,7 @@ class SearchResponse(Struct, frozen=True):
     explain: InPart[tuple[Stage, ...]] = ()
     why: InPart[Verdict | None] = None
     holding: int | None = None
-    totals: Mapping[str, int | None] = field(default_factory=dict)
+    totals: ForSearchers[Mapping[str, int | None]] = field(default_factory=dict)
 
     @property
     def certain(self) -> int | None:

@@ -25,6 +25,7 @@ from memory_store.search.candidates import Fetched, LegList, Outcome
 from memory_store.search.context import SearchContext
 from memory_store.search.expansion.wordings import expansion
 from memory_store.search.facets.selection import narrowing
+from memory_store.search.fusion.learned import as_learned
 from memory_store.search.fusion.pool import settled, unfinished, untried
 from memory_store.search.fusion.rank_fusion import Merged, merge
 from memory_store.search.legs.neighbours import sequential_collections
@@ -113,7 +114,7 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, O
         search = replace(search, plan=replace(plan, depths={**plan.depths, **deeper}))
     with trace.stage(Expand) as note:
         expanded = expansion(search, note)
-    search = _by_what_was_learned(expanded.search)
+    search = as_learned(expanded.search)
     fetched = _fetched(search, expanded.probe)
     search, merged = _fused(search, fetched)
     reading = Reading(search)
@@ -174,18 +175,6 @@ def _analysed(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search,
     if plan.place is not None:
         mask = not_yet_listed(plan.place, context.page_keys(), context.snapshot, mask)
     return replace(search, analysis=replace(analysis, mask=mask)), analysis.mask
-
-
-def _by_what_was_learned(search: Search) -> Search:
-    """The search, by ranks where it is for more than the query as typed.
-
-    Learned fusion was never shown other wordings of a query, or a memory that others are like.
-    """
-    asked = search.analysis
-    if search.recipe.learned and (asked.like is not None or asked.parsed.variants):
-        recipe = replace(search.recipe, learned=False)
-        return replace(search, plan=replace(search.plan, recipe=recipe))
-    return search
 
 
 def _fetched(search: Search, probe: LegList | None) -> Fetched:

@@ -112,7 +112,7 @@ def test_an_explanation_says_what_neighbours_lent(talks: MemoryStore):
     report = next(r for r in talks.search("violin", explain=True).explain if r.stage == "adjust")
     refs_by_id = {memory.id: memory.ref for memory in talks.list(limit=100)}
     accounts = {refs_by_id[one["id"]]: one for one in report.details["results"]}
-    words = next(c for c in accounts["3.2"]["contributions"] if c["leg"] == "keyword")
+    words = next(c for c in accounts["3.2"]["contributions"] if c["kind"] == "words held")
     assert words["own_strength"] == 0.0
     assert words["strength"] > 0.0
 

@@ -28,7 +28,8 @@ DERIVED = "fusion_sum contributions boost ranks steps"
 
 SEEN: dict[type[Struct], dict[Seen | None, str]] = {
     SearchResponse: {
-        Seen.BY_SEARCHERS: "query mode counts opened total next truncated nearest milliseconds",
+        Seen.BY_SEARCHERS: "query mode counts totals opened total next truncated nearest "
+        "milliseconds",
         Seen.UNLESS_STRICT: "types",
         Seen.IN_PART: "rows facets degraded explain why",
         None: "topics budget holding",
@@ -75,7 +76,7 @@ SEEN: dict[type[Struct], dict[Seen | None, str]] = {
         Seen.IN_PART: "lists",
         None: "sequential_collections",
     },
-    explanation.Fuse: {Seen.BY_SEARCHERS: f"{TIMES} recipe candidates pool k weights lists"},
+    explanation.Fuse: {Seen.BY_SEARCHERS: f"{TIMES} recipe candidates pool k weights read lists"},
     explanation.Open: {
         Seen.BY_SEARCHERS: f"{TIMES} opened kept",
         Seen.IN_PART: "results",

@@ -34,9 +34,9 @@ from memory_store.records.explanation import (
 from memory_store.search.adjustments import base_type
 from memory_store.search.candidates import Candidate, Fetched, LegList, Outcome, Scored
 from memory_store.search.facets.selection import narrowing
-from memory_store.search.fusion.evidence import FEATURES, LEG_OF_FEATURE, Evidence
+from memory_store.search.fusion.evidence import ALIKE, FEATURES, HELD, LEG_OF_FEATURE
+from memory_store.search.fusion.learned import constant, weights_for
 from memory_store.search.fusion.learned import contributions as added
-from memory_store.search.fusion.learned import weights_for
 from memory_store.search.fusion.leg_weights import vector_names
 from memory_store.search.fusion.rank_fusion import Fused, Merged
 from memory_store.search.query.analysis import Blinding, filters, holds
@@ -166,6 +166,10 @@ def _of_fusion(stage: Fuse, found: Found) -> None:
     stage.candidates, stage.pool = len(merged.ordered), len(merged.pool)
     if merged.evidence is not None:
         stage.weights = dict(weights_for(merged.evidence.model).weights)
+        names = vector_names(found.fetched).values()
+        stage.read = {
+            name: round(value, 4) for name, value in zip(names, merged.evidence.read, strict=True)
+        }
     elif merged.lists:
         stage.k = recipe.rrf_k
         stage.weights = {leg: round(weight, 4) for leg, weight in merged.weights.items()}
@@ -208,7 +212,7 @@ def figures(rank: int | None, result: Scored, found: Found, way: Way) -> dict[st
         "topic_rank": candidate.topic_rank,
         "vector_rank": candidate.vector_rank,
         "fusion_score": _short(candidate.share),
-        "fusion_sum": merged.ordered[candidate.fusion_rank - 1].score,
+        "fusion_sum": fusion_sum(candidate, merged),
         "contributions": contributions(candidate, merged, recipe),
         "boost": boost,
         "rerank_score": None if result.rerank_score is None else _short(result.rerank_score),
@@ -234,24 +238,53 @@ def contributions(candidate: Candidate, merged: Merged, recipe: Recipe) -> tuple
     ``points`` are on the scale of the share (0–1).
     """
     if merged.evidence is not None:
-        return tuple(_evidence(candidate, merged.evidence))
+        return tuple(_evidence(candidate, merged))
     fused = merged.ordered[candidate.fusion_rank - 1]
     scale = candidate.share / fused.score if fused.score else 0.0
     parts = _terms(candidate, merged, recipe) if merged.lists else _only_leg(candidate, fused)
     return tuple(replace(part, points=_short(part.term * scale)) for part in parts)
 
 
-def _evidence(candidate: Candidate, found: Evidence) -> Iterator[Contribution]:
+def fusion_sum(candidate: Candidate, merged: Merged) -> float:
+    """What the terms of :func:`contributions` add up to: of evidence, the logarithm of the odds."""
+    if merged.evidence is None:
+        return merged.ordered[candidate.fusion_rank - 1].score
+    return math.fsum(part.term for part in _evidence(candidate, merged))
+
+
+def _evidence(candidate: Candidate, merged: Merged) -> Iterator[Contribution]:
     """What each feature adds to the logarithm of the odds; ``points`` is its share of the score."""
+    found = merged.evidence
+    assert found is not None
     row = int(np.searchsorted(found.ordinals, candidate.ordinal))
     if row == len(found.ordinals) or found.ordinals[row] != candidate.ordinal:
         return
-    terms = added(found)[row].tolist()
-    whole = sum(terms)
-    for leg, feature, term in zip(LEG_OF_FEATURE, FEATURES, terms, strict=True):
-        if term:
-            points = candidate.share * term / whole if whole else 0.0
-            yield Contribution(leg, feature, term=_short(term), points=_short(points))
+    values, terms = found.features[row].tolist(), added(found)[row].tolist()
+    whole = max(sum(terms), 0.0)
+    number = int(found.compared_by[row])
+    for leg, feature, value, term in zip(LEG_OF_FEATURE, FEATURES, values, terms, strict=True):
+        if not term:
+            continue
+        own = _own_strength(candidate, merged) if feature == HELD else None
+        yield Contribution(
+            f"{leg} ({number})" if leg == "vector" and number > 1 else leg,
+            feature,
+            rank=getattr(candidate, f"{leg}_rank", None) or UNSET,
+            strength=_short(value) if leg in ("keyword", "topic") else UNSET,
+            own_strength=UNSET if own is None or abs(own - value) < LENT else _short(own),
+            term=term,
+            points=_short(candidate.share * term / whole) if whole else 0.0,
+        )
+    yield Contribution("search", ALIKE, term=constant(found))
+
+
+def _own_strength(candidate: Candidate, merged: Merged) -> float | None:
+    """The share of the query's words that the memory itself holds, where neighbours counted."""
+    for ranked, places in zip(merged.lists, merged.places, strict=True):
+        place = places.get(candidate.ordinal)
+        if (ranked.leg, ranked.kind) == ("keyword", "original") and place is not None:
+            return ranked.own_strengths[place] if ranked.own_strengths else None
+    return None
 
 
 def _terms(candidate: Candidate, merged: Merged, recipe: Recipe) -> Iterator[Contribution]:

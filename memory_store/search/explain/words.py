@@ -27,7 +27,7 @@ from memory_store.records.explanation import (
     Stage,
     Verdict,
 )
-from memory_store.search.fusion.evidence import FEATURES
+from memory_store.search.fusion.evidence import ALIKE, FEATURES, HELD
 
 LEG_NAMES = {"keyword": "words", "topic": "topics", "vector": "meaning", "recent": "newest"}
 BESIDE = " with neighbours"
@@ -122,17 +122,39 @@ def changes(account: Account) -> list[tuple[str, float, float]]:
 
 
 def terms(account: Account) -> list[Term]:
-    """What the fusion score of one result is the sum of."""
-    return [
-        Term(
-            list_name(part.leg, part.kind) + ("" if part.own_strength is UNSET else BESIDE),
+    """What the fusion score of one result is the sum of: its lists, or the legs' evidence."""
+    found: dict[str, Term] = {}
+    for part in account.contributions or ():
+        if part.kind == ALIKE:
+            continue
+        name = _name(part.leg) if part.kind in FEATURES else list_name(part.leg, part.kind)
+        one = Term(
+            name + ("" if part.own_strength is UNSET else BESIDE),
             part.rank or None,
             None if part.weight is UNSET else part.weight,
             None if part.strength is UNSET else part.strength,
             part.points,
         )
-        for part in account.contributions or ()
-    ]
+        before = found.get(name) if part.kind in FEATURES else None
+        if before is not None:
+            one = (one if part.kind == HELD else before)._replace(points=before.points + one.points)
+        found[name if part.kind in FEATURES else f"{name} {len(found)}"] = one
+    return [*found.values()]
+
+
+def because(account: Account) -> str:
+    """Why a result stands where it stands, in one sentence; empty where places alone say it."""
+    parts = {part.kind: part for part in account.contributions or ()}
+    held, meaning, topics = (parts.get(kind) for kind in (HELD, "meaning", "topics"))
+    said = []
+    if held is not None and held.strength:
+        said.append(f"it holds {held.strength:.0%} of the query's words, by how rare they are")
+    if meaning is not None and meaning.term > 0:
+        place = f" ({ordinal(meaning.rank)} of all)" if meaning.rank else ""
+        said.append(f"its meaning stands out{place}")
+    if topics is not None:
+        said.append("the query names its topics")
+    return ", and ".join((", ".join(said[:-1]), said[-1]) if len(said) > 1 else said)
 
 
 def score_name(account: Account) -> str:
@@ -276,6 +298,12 @@ def _fuse(stage: Fuse) -> Iterator[Piece]:
     for name in ("recipe", "k", "candidates", "pool"):
         if getattr(stage, name) is not UNSET:
             yield name, plain(getattr(stage, name))
+    if stage.weights and not stage.lists:
+        weights = [(name, f"{weight:.3g}") for name, weight in stage.weights.items()]
+        yield Table("What each feature counts", ("feature", "weight"), tuple(weights))
+    for leg, read in (stage.read or {}).items():
+        if read < 1:
+            yield f"{_name(leg)} counts", f"{read:.0%}, as far as its model reads the language"
     rows = []
     for one in stage.lists or ():
         named = enumerate(one.factors.items())
@@ -317,7 +345,7 @@ _TELLERS: Mapping[type[Stage], tuple[Callable[[Any], Iterator[Piece]], frozenset
 
 def list_name(leg: str, kind: str) -> str:
     """``words``, or ``meaning (hyde)`` for a list of another wording."""
-    if leg in ("type", "bonus") or kind in FEATURES:
+    if leg in ("type", "bonus"):
         return kind
     return _name(leg) if kind == "original" else f"{_name(leg)} ({kind})"
 

@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     Ordinals = NDArray[np.int32]
     Values = NDArray[np.float64]
 
+HELD = "words held"
+ALIKE = "the search as a whole"  # what counts for all its candidates alike
 FEATURES = (
     "words of the best possible",  # BM25 ÷ what no memory could exceed for these words
     "words of the best found",  # BM25 ÷ the best memory's
-    "words held",  # share (0-1) of the query's words, by how rare they are
+    HELD,  # share (0-1) of the query's words, by how rare they are
     "meaning",  # cosine, in standard deviations above the collection's windows (z)
     "length",  # log(1 + words)
     "topics",  # share (0-1) of the query's words that are its topics
@@ -45,20 +47,28 @@ FEATURES = (
 LEG_OF_FEATURE = ("keyword", "keyword", "keyword", "vector", "length", "topic")
 WORDS, MEANING, LENGTH, TOPICS = slice(0, 3), 3, 4, 5
 
+NO_MODEL = np.zeros(0, np.int8)
 SAMPLE = 1_000  # windows that say what is usual for a query: z within 3 %
 
 
 class Evidence(Struct, frozen=True, eq=False):
     """``features`` (float64 [n, features]) of the candidates ``ordinals`` (int32 [n], ascending).
 
-    ``model`` names the embedding model; empty where none embedded the query. ``read`` is how well
-    it reads what is compared (0-1): 0 where there are no vectors.
+    ``model`` names the embedding model; empty where none embedded the query. ``read`` says how well
+    each model reads what is compared (0-1), in the order in which the vector legs are named.
+    ``compared_by`` (int8 [n]) is the number of the model that compared each; 0: none.
     """
 
     ordinals: Ordinals
     features: Values
     model: str = ""
-    read: float = 0.0
+    read: tuple[float, ...] = ()
+    compared_by: NDArray[np.int8] = NO_MODEL
+
+    @property
+    def best_read(self) -> float:
+        """How well the best of the models reads; 0 where there are no vectors."""
+        return max(self.read, default=0.0)
 
 
 def evidence(fetched: Fetched, search: Search) -> Evidence:
@@ -68,25 +78,28 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
     ordinals = np.sort(np.fromiter(found, np.int32, len(found)))
     features = np.zeros((len(ordinals), len(FEATURES)))
     if not len(ordinals):
-        return Evidence(ordinals, features)
+        return Evidence(ordinals, features, read=(0.0,) * len(fetched.models))
     keyword, topic = fetched.of("keyword"), fetched.of("topic")
     if keyword is not None and keyword.matches is not None:
         features[:, WORDS] = _by_words(keyword, ordinals, search)
-    read = 0.0
-    for model in fetched.models:
-        listed = fetched.of("vector", model.scope.model)
+    read, compared_by = [], np.zeros(len(ordinals), np.int8)
+    for number, model in enumerate(fetched.models, start=1):
+        listed, own = fetched.of("vector", model.scope.model), 0.0
         if listed is not None and model.query_vector is not None:
             own = _read(model, search)
-            read = max(read, own)
-            if own:
-                above = _by_meaning(model, model.query_vector, listed, ordinals, search)
-                features[:, MEANING] += own * above
+        if own:
+            assert listed is not None
+            assert model.query_vector is not None
+            above = _by_meaning(model, model.query_vector, listed, ordinals, search)
+            features[:, MEANING] += own * np.nan_to_num(above)
+            compared_by[~np.isnan(above)] = number
+        read.append(own)
     features[:, LENGTH] = np.log1p(search.snapshot.lengths[ordinals])
     if topic is not None:
         named = dict(zip(topic.ordinals, topic.strengths, strict=False))
         features[:, TOPICS] = [named.get(ordinal, 0.0) for ordinal in ordinals.tolist()]
     name = fetched.models[0].embedder.name if fetched.models else ""
-    return Evidence(ordinals, features, name, read)
+    return Evidence(ordinals, features, name, tuple(read), compared_by)
 
 
 def _by_words(keyword: LegList, ordinals: Ordinals, search: Search) -> Values:
@@ -113,7 +126,7 @@ def _by_meaning(
     ordinals: Ordinals,
     search: Search,
 ) -> Values:
-    """[n]: how far one model's cosines stand out; 0 for candidates without its vectors."""
+    """[n]: how far one model's cosines stand out; NaN for candidates without its vectors."""
     snapshot, scope = search.snapshot, model.scope
     own = np.ones(len(ordinals), dtype=np.bool_)
     if not scope.whole:
@@ -121,7 +134,8 @@ def _by_meaning(
     cosines = np.full(len(ordinals), np.nan)
     cosines[own] = _cosines(listed, query, ordinals[own], search)
     middle, spread = usual_cosines(query, scope.collections, snapshot)
-    return np.nan_to_num((cosines - middle) / spread)
+    above: Values = (cosines - middle) / spread
+    return above
 
 
 def _read(model: QueryModel, search: Search) -> float:

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.search.fusion.evidence import FEATURES, Evidence
+from memory_store.search.query.plan import Search
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,6 +57,18 @@ def _file() -> _File:
     return msgspec.json.decode(FILE.read_bytes(), type=_File)
 
 
+def as_learned(search: Search) -> Search:
+    """The search, by places where it is for more than the query as typed.
+
+    Learned fusion was never shown other wordings of a query, what the first results resemble, or a
+    memory that others are like.
+    """
+    asked, recipe = search.analysis, search.recipe
+    if not (recipe.learned and (asked.like or asked.parsed.variants or recipe.feedback)):
+        return search
+    return replace(search, plan=replace(search.plan, recipe=replace(recipe, learned=False)))
+
+
 def weights_for(model: str) -> Weights:
     """The numbers for an embedding model, by its name's last part."""
     known = _file().models
@@ -79,4 +93,4 @@ def contributions(found: Evidence) -> NDArray[np.float64]:
 def constant(found: Evidence) -> float:
     """What the search as a whole adds to the logarithm of the odds of all its candidates."""
     numbers = weights_for(found.model)
-    return numbers.intercept + numbers.unread * (1.0 - found.read)
+    return numbers.intercept + numbers.unread * (1.0 - found.best_read)
