@@ -24,7 +24,6 @@ from msgspec.structs import replace
 
 from benchmarks.development_sets import DevelopmentSet, Part, development_sets
 from benchmarks.sealed import Ranker, SealedPart
-from benchmarks.tuning import fused_by_each
 from memory_store.evaluation import (
     MEASURES,
     Comparison,
@@ -35,9 +34,17 @@ from memory_store.evaluation import (
     estimate,
     evaluate,
 )
-from memory_store.evaluation.runs import Catalogue
+from memory_store.evaluation.runs import DEFAULT_DEPTH, Catalogue
 from memory_store.records import Ranking, Reference, SearchRequest
-from memory_store.search.recipes import DEFAULT
+from memory_store.search.fusion.learned import as_learned
+from memory_store.search.fusion.rank_fusion import merge
+from memory_store.search.legs.retrieval import fetch
+from memory_store.search.query.analysis import analyse
+from memory_store.search.query.language import parse
+from memory_store.search.query.plan import Search, make_plan
+from memory_store.search.recipes import DEFAULT, Recipe
+from memory_store.search.reranking.cross_encoder import in_fusion_order
+from memory_store.search.trace import Trace
 
 MEASURE = "ndcg@10"
 OURS = "default"
@@ -94,9 +101,18 @@ class ByMemory:
         like = self._ids[query]
         if options.get("mode") != HEAVY:
             return self._ranker.rank("", depth=depth, like=like, **options)
-        (ids,) = fused_by_each(self._ranker, SearchRequest(like=like), [HEAVIER])
+        ids = fused(self._ranker, SearchRequest(like=like), HEAVIER)
         places = tuple((id_, 1.0 / place) for place, id_ in enumerate(ids[:depth], start=1))
         return Ranking(places, pool=len(ids), opened=0)
+
+
+def fused(ranker: Ranker, request: SearchRequest, recipe: Recipe) -> list[str]:
+    """The ids that a recipe ranks, best first, by the product's own stages."""
+    analysis = analyse(parse(request), ranker.context, request)
+    plan = replace(make_plan("hybrid", request, depth=DEFAULT_DEPTH), recipe=recipe)
+    search = as_learned(Search(ranker.context, plan, analysis, Trace()))
+    merged = merge(fetch(search), search, plan.pool)
+    return [one.candidate.id for one in in_fusion_order(merged.pool, search.recipe)]
 
 
 def measured(wanted: DevelopmentSet, folder: Path) -> Figures:

@@ -1,11 +1,11 @@
-"""Whether the default recipe's fusion was fitted to the sets it is measured on.
+"""Trains learned fusion, and shows what it reaches on a set that it was not trained on.
 
     python -m benchmarks.tuning --evals FOLDER [--keep FOLDER] [--queries 150] [--json FILE]
 
-Leave one set out: of a grid of settings the one is chosen that is best on the mean of all other
-sets, and measured on the one left out, beside the shipped recipe and the best that any setting
-reaches there. Queries are ranked by the product's own stages (fetch, merge, fusion's order); what
-the legs list is fetched once and fused by every setting.
+The product's own stages gather the evidence (analysis, legs, ``fusion.evidence``). Each set is then
+left out in turn: the numbers are fitted on the others and measured there, beside the shipped ones,
+the best leg, and the numbers fitted on all. How far the probabilities are off is measured likewise.
+Last come the numbers fitted on all sets, as ``default_weights.json`` has them.
 """
 
 from __future__ import annotations
@@ -15,111 +15,120 @@ import json
 import random
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
 from benchmarks.development_sets import DevelopmentSet, development_sets
-from benchmarks.sealed import Ranker, SealedPart
+from benchmarks.fitting import (
+    DEPTH,
+    DISCOUNTS,
+    READ,
+    Probability,
+    Searches,
+    Values,
+    calibrated,
+    calibration_error,
+    fitted,
+    reliability,
+    weights_of,
+)
+from benchmarks.sealed import EQUAL, Ranker, SealedPart
 from memory_store.evaluation import MEASURES
 from memory_store.evaluation.runs import DEFAULT_DEPTH, Catalogue
 from memory_store.records import SearchRequest, search_request
-from memory_store.search.fusion.learned import as_learned
-from memory_store.search.fusion.rank_fusion import merge
+from memory_store.search.fusion.evidence import FEATURES, Evidence, evidence
+from memory_store.search.fusion.learned import USUAL, weights_for
 from memory_store.search.legs.retrieval import fetch
 from memory_store.search.query.analysis import analyse
 from memory_store.search.query.language import parse, resolve_mode
 from memory_store.search.query.plan import Search, make_plan
-from memory_store.search.recipes import DEFAULT, Recipe
-from memory_store.search.reranking.cross_encoder import in_fusion_order
+from memory_store.search.recipes import DEFAULT
 from memory_store.search.trace import Trace
 
-GRID: Mapping[str, Sequence[Any]] = {
-    "neighbour_weights": ((), (0.4, 0.2, 0.1)),  # outermost: the legs are fetched anew for each
-    "rrf_k": (30.0, 60.0),
-    "keyword_weight": (1.0, 1.5, 2.0),
-    "coverage_power": (0.5, 0.75, 1.0),
-    "similarity_power": (1.5, 3.0),
-}
 CHOSEN_BY = 1_966  # any number: the same queries every time
 MOST_QUERIES = 150  # of a set: all sets in a few minutes, means to about ± .03
 MODE = "hybrid"
+LEGS = ({"mode": "keyword"}, {"mode": "vector"}, {"mode": EQUAL})
 
 
-class Trial(Struct, frozen=True):
-    """One set: what each of the settings reached there, in their order (float64 [settings])."""
+class HeldOut(Struct, frozen=True):
+    """One set: what each of the numbers reaches there, and how its probabilities hold."""
 
     name: str
     measure: str
     queries: int
-    means: npt.NDArray[np.float64]
+    best_leg: float
+    shipped: float
+    held_out: float
+    of_all: float
+    error: float
+    certain: int
+    right: float | None
+    said: Values
+    relevant: Values
+
+    def as_data(self) -> dict[str, Any]:
+        """JSON-ready, to four digits."""
+        names = ("best_leg", "shipped", "held_out", "of_all", "error", "right")
+        rounded = {
+            name: None if getattr(self, name) is None else round(float(getattr(self, name)), 4)
+            for name in names
+        }
+        counts = {name: getattr(self, name) for name in ("name", "measure", "queries", "certain")}
+        return {**counts, **rounded}
 
 
-class HeldOut(Struct, frozen=True):
-    """What was chosen without a set, and what it reaches there."""
-
-    trial: Trial
-    chosen: int
-    shipped: int
-
-    def __str__(self) -> str:
-        means = self.trial.means
-        return (
-            f"{self.trial.name:<10}{self.trial.queries:>8}  {self.trial.measure:<10}"
-            f"{means[self.shipped]:>8.4f}{means[self.chosen]:>10.4f}{means.max():>8.4f}"
-        )
-
-
-def settings() -> list[Recipe]:
-    """The default recipe with every combination of the grid; as it is shipped comes first."""
-    combined = [
-        replace(DEFAULT, **dict(zip(GRID, numbers, strict=True)))
-        for numbers in product(*GRID.values())
-    ]
-    return [DEFAULT, *(one for one in combined if one != DEFAULT)]
-
-
-def trial(wanted: DevelopmentSet, folder: Path, most: int) -> Trial:
-    """Every setting on at most ``most`` queries of a set."""
-    asked, recipes = _asked(wanted, most), settings()
-    found = []
+def searches(wanted: DevelopmentSet, folder: Path, most: int) -> Searches:
+    """The evidence for what at most ``most`` queries of a set find."""
+    asked, measure = _asked(wanted, most), MEASURES[wanted.measure]
+    features, grades, ideal, relevant, read, legs = [], [], [], [], [], []
     for number, part in enumerate(wanted.parts):
         sealed = SealedPart(part, wanted.vault(folder, number, part))
         catalogue = Catalogue(sealed.references())
         for query in asked[number]:
-            grades = catalogue.judged(part.judgements[query])
-            rankings = fused_by_each(sealed, search_request(part.queries[query]), recipes)
-            measure = MEASURES[wanted.measure]
-            found.append([measure(catalogue.units(ids), grades) for ids in rankings])
+            text, judged = part.queries[query], catalogue.judged(part.judgements[query])
+            legs.append(
+                [
+                    measure(catalogue.units(id_ for id_, _ in found.results), judged)
+                    for found in (sealed.rank(text, **leg) for leg in LEGS)
+                ]
+            )
+            ids, found = gathered(sealed, search_request(text))
+            features.append(found.features)
+            grades.append([max(judged.get(unit, 0), 0) for unit in catalogue.units(ids)])
+            best = sorted((grade for grade in judged.values() if grade > 0), reverse=True)
+            relevant.append(len(best))
+            ideal.append(sum(np.array(best[:DEPTH]) * DISCOUNTS[: len(best)]))
+            read.append(found.best_read)
         sealed.close()
-    label = MEASURES[wanted.measure].label
-    return Trial(wanted.name, label, len(found), np.array(found).mean(axis=0))
+    longest = max([READ, *map(len, grades)])
+    shape = (len(grades), longest)
+    table, values = np.zeros((*shape, len(FEATURES)), np.float32), np.full(shape, -1.0)
+    for row, (one, own) in enumerate(zip(features, grades, strict=True)):
+        table[row, : len(own)], values[row, : len(own)] = one, own
+    numbers = (np.array(column, float) for column in (ideal, relevant, read))
+    best_leg = float(np.mean(legs, axis=0).max())
+    return Searches(
+        wanted.name, table, values, *numbers, best_leg, wanted.measure.startswith("recall")
+    )
 
 
-def fused_by_each(
-    sealed: Ranker, request: SearchRequest, recipes: Sequence[Recipe]
-) -> Iterator[tuple[str, ...]]:
-    """The ids that each recipe ranks, best first. The legs run once for each neighbour setting."""
+def gathered(sealed: Ranker, request: SearchRequest) -> tuple[list[str], Evidence]:
+    """The ids of what the legs list, and the evidence for each: content once, by id."""
     context = sealed.context
     analysis = analyse(parse(request), context, request)
-    plan = make_plan(MODE, request, depth=DEFAULT_DEPTH)
-    fetched: dict[tuple[float, ...], Any] = {}
-    for recipe in recipes:
-        beside = recipe.neighbour_weights
-        search = as_learned(Search(context, replace(plan, recipe=recipe), analysis, Trace()))
-        if beside not in fetched:
-            fetched[beside] = fetch(search)
-        merged = merge(fetched[beside], search, plan.pool)
-        yield tuple(one.candidate.id for one in in_fusion_order(merged.pool, search.recipe))
+    plan = replace(make_plan(MODE, request, depth=DEFAULT_DEPTH), recipe=DEFAULT)
+    search = Search(context, plan, analysis, Trace())
+    found = evidence(fetch(search), search)
+    return [context.snapshot.id(ordinal) for ordinal in found.ordinals.tolist()], found
 
 
 def _asked(wanted: DevelopmentSet, most: int) -> list[list[str]]:
@@ -141,63 +150,68 @@ def _by_fusion(query: str) -> bool:
     return resolve_mode(request) == MODE and not (parsed.required or parsed.excluded)
 
 
-def best_for(trials: Sequence[Trial]) -> int:
-    """The setting with the highest mean over sets, each set counting the same."""
-    return int(np.mean([one.means for one in trials], axis=0).argmax())
+def held_out(sets: Sequence[Searches], of_all: Values) -> Iterator[HeldOut]:
+    """Each set with the numbers that the others choose."""
+    shipped = weights_of(weights_for(USUAL).weights)
+    for one in sets:
+        others = [other for other in sets if other is not one]
+        weights = fitted(others)
+        scores, unread, relevant = one.first(weights, READ)
+        said = calibrated(others, weights).of(scores, unread)
+        certain = said >= 0.5
+        yield HeldOut(
+            name=one.name,
+            measure=MEASURES["recall@10" if one.by_recall else "ndcg@10"].label,
+            queries=len(one.read),
+            best_leg=one.best_leg,
+            shipped=one.reached(one.scores(shipped)),
+            held_out=one.reached(one.scores(weights)),
+            of_all=one.reached(one.scores(of_all)),
+            error=calibration_error(said, relevant),
+            certain=int(certain.sum()),
+            right=float(relevant[certain].mean()) if certain.any() else None,
+            said=said,
+            relevant=relevant,
+        )
 
 
-def held_out(trials: Sequence[Trial]) -> Iterator[HeldOut]:
-    """Each set with the choice of the others; the first setting is the shipped one."""
-    for one in trials:
-        yield HeldOut(one, best_for([other for other in trials if other is not one]), shipped=0)
-
-
-def told(recipe: Recipe) -> str:
-    """The numbers of a setting in words."""
-    beside = " ".join(f"{weight:g}" for weight in recipe.neighbour_weights) or "none"
-    return (
-        f"k {recipe.rrf_k:g}, keyword {recipe.keyword_weight:g}, coverage "
-        f"{recipe.coverage_power:g}, similarity {recipe.similarity_power:g}, neighbours {beside}"
-    )
-
-
-def as_data(trials: Sequence[Trial], recipes: Sequence[Recipe]) -> list[dict[str, Any]]:
-    """The table as JSON-ready data, to four digits."""
-    return [
-        {
-            "name": one.trial.name,
-            "measure": one.trial.measure,
-            "queries": one.trial.queries,
-            "shipped": round(float(one.trial.means[one.shipped]), 4),
-            "held out": round(float(one.trial.means[one.chosen]), 4),
-            "best": round(float(one.trial.means.max()), 4),
-            "chosen": told(recipes[one.chosen]),
-        }
-        for one in held_out(trials)
-    ]
-
-
-def report(trials: Sequence[Trial], recipes: Sequence[Recipe]) -> Iterator[str]:
-    """The table, line by line."""
-    yield f"{len(recipes)} settings; shipped: {told(recipes[0])}"
+def report(found: Sequence[HeldOut], weights: Values, probable: Probability) -> Iterator[str]:
+    """The tables, line by line, then the numbers fitted on all sets."""
     yield (
-        f"{'set':<10}{'queries':>8}  {'measure':<10}{'shipped':>8}{'held out':>10}{'best':>8}"
-        "  chosen by the other sets"
+        f"{'set':<12}{'queries':>8}  {'measure':<10}{'best leg':>9}{'shipped':>9}{'held out':>9}"
+        f"{'of all':>8}{'error':>7}{'certain':>9}{'right':>7}"
     )
-    for one in held_out(trials):
-        yield f"{one}  {told(recipes[one.chosen])}"
-    yield f"chosen by all sets together: {told(recipes[best_for(trials)])}"
+    for one in found:
+        right = "–" if one.right is None else f"{one.right:.2f}"
+        yield (
+            f"{one.name:<12}{one.queries:>8}  {one.measure:<10}{one.best_leg:>9.4f}"
+            f"{one.shipped:>9.4f}{one.held_out:>9.4f}{one.of_all:>8.4f}{one.error:>7.3f}"
+            f"{one.certain:>9}{right:>7}"
+        )
+    yield "probabilities of sets left out, all together: said, true, results"
+    for said, true, count in together(found):
+        yield f"  {said:.2f}  {true:.2f}  {count:>6,}"
+    named = dict(zip(FEATURES, weights.tolist(), strict=True))
+    numbers = {"slope": probable.slope, "intercept": probable.intercept, "unread": probable.unread}
+    rounded = {name: round(value, 2) for name, value in numbers.items()}
+    yield json.dumps({"weights": named, **rounded}, indent=2)
+
+
+def together(found: Sequence[HeldOut]) -> list[tuple[float, float, int]]:
+    """The reliability of all left-out sets' probabilities."""
+    said = np.concatenate([one.said for one in found])
+    return reliability(said, np.concatenate([one.relevant for one in found]))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Try every setting on every set, and print what held-out sets say."""
+    """Gather, fit with each set left out, and print what it reaches there."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--evals", type=Path, help="folder of development sets")
     parser.add_argument("--only", action="append", help="a set's name (repeatable)")
     parser.add_argument("--keep", type=Path, help="keep the sealed vaults here, for the next run")
     parser.add_argument("--queries", type=int, default=MOST_QUERIES, help="of each set at most")
     parser.add_argument("--jobs", type=int, default=2, help="sets tried at a time (2)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the table here, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the tables here, too")
     given = parser.parse_args(arguments)
     sets = list(development_sets(given.evals, given.only))
     if len(sets) < 2:
@@ -205,14 +219,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        try_one = partial(trial, folder=folder, most=given.queries)
+        gather = partial(searches, folder=folder, most=given.queries)
         largest_first = sorted(sets, key=lambda one: one.size, reverse=True)
         with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-            tried = {one.name: one for one in pool.map(try_one, largest_first)}
-    trials = [tried[one.name] for one in sets]
-    print("\n".join(report(trials, settings())))
+            gathered_by_name = {one.name: one for one in pool.map(gather, largest_first)}
+    every = [gathered_by_name[one.name] for one in sets]
+    of_all = fitted(every)
+    found = list(held_out(every, of_all))
+    print("\n".join(report(found, of_all, calibrated(every, of_all))))
     if given.json is not None:
-        kept = as_data(trials, settings())
+        kept = {"sets": [one.as_data() for one in found], "reliability": together(found)}
         given.json.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
     return 0
 

@@ -14,7 +14,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are no part of 
 from benchmarks import likeness
 from benchmarks.development_sets import DevelopmentSet, Part
 from benchmarks.sealed import SealedPart
-from benchmarks.tuning import fused_by_each
 from memory_store.records import MemoryDraft, SearchRequest
 from memory_store.search.recipes import DEFAULT
 
@@ -83,8 +82,9 @@ def test_it_ranks_as_the_product_does(small_set: DevelopmentSet, tmp_path: Path)
         asked = sealed.store.search(like=one.id)
         found = ranked.rank(one.ref or "", **likeness.RUNS["default"])
         assert [row.id for row in asked.rows] == [id_ for id_, _ in found.results]
-        (again,) = fused_by_each(sealed, SearchRequest(like=one.id), [DEFAULT])
-        assert list(again) == [row.id for row in asked.rows]
+        assert likeness.fused(sealed, SearchRequest(like=one.id), DEFAULT) == [
+            row.id for row in asked.rows
+        ]
     sealed.close()
 
 

@@ -1,0 +1,163 @@
+"""Fits learned fusion's numbers: weights of features by what they rank, then the probability.
+
+Weights: coordinate ascent on the mean over sets of a measure at 10, each set as a share of the best
+that keyword leg, vector leg or equal RRF reach there. Probability: logistic regression on the first
+20 of each search, each set counting the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from memory_store.search.fusion.evidence import FEATURES
+
+Values = npt.NDArray[np.float64]
+
+DEPTH = 10
+DISCOUNTS = 1.0 / np.log2(np.arange(2, DEPTH + 2))
+SCALES = np.array([1.0, 1.0, 1.0, 0.2, 0.1, 1.0])  # what a step of 1 is for each feature
+START = SCALES * [1, 1, 1, 1, 0, 1]
+STEPS = (-1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0)
+ROUNDS = 3  # each with steps half as long
+WORTH = 1e-4  # what a step must gain
+MAY_BE_NEGATIVE = "length"
+READ = 20  # of each search, for the probability
+RIDGE = 1e-3
+BINS = 10
+
+
+class Searches(Struct, frozen=True, eq=False):
+    """The searches of one set, padded to the longest list.
+
+    ``features`` float32 [searches, n, features], ``grades`` float64 [searches, n], below 0 where
+    there is no candidate; ``ideal`` the best discounted gain and ``relevant`` how many there are,
+    float64 [searches]; ``read`` how well the model reads, float64 [searches]. ``best_leg`` is what
+    the best of legs and equal RRF reaches. ``by_recall``: measured by Recall@10, else by nDCG@10.
+    """
+
+    name: str
+    features: npt.NDArray[np.float32]
+    grades: Values
+    ideal: Values
+    relevant: Values
+    read: Values
+    best_leg: float
+    by_recall: bool
+
+    def scores(self, weights: Values) -> Values:
+        """float64 [searches, n]: far below 0 where there is no candidate."""
+        found: Values = self.features @ weights.astype(np.float32) + np.where(
+            self.grades < 0, -1e9, 0.0
+        )
+        return found
+
+    def reached(self, scores: Values) -> float:
+        """The mean of the measure."""
+        gains = np.maximum(self._first(scores, DEPTH), 0.0)
+        if self.by_recall:
+            return float(((gains > 0).sum(1) / self.relevant).mean())
+        return float(((gains * DISCOUNTS[: gains.shape[1]]).sum(1) / self.ideal).mean())
+
+    def first(self, weights: Values, depth: int) -> tuple[Values, Values, Values]:
+        """Of the first of each search: score, 1 − how well it reads, and 1.0 where relevant."""
+        scores = self.scores(weights)
+        grades = self._first(scores, depth)
+        best = -np.sort(-scores, axis=1, kind="stable")[:, : grades.shape[1]]
+        unread = np.repeat(1.0 - self.read[:, None], grades.shape[1], axis=1)
+        there = grades >= 0
+        return best[there], unread[there], (grades[there] > 0).astype(np.float64)
+
+    def _first(self, scores: Values, depth: int) -> Values:
+        depth = min(depth, scores.shape[1])
+        first = np.argpartition(-scores, depth - 1, axis=1)[:, :depth]
+        order = np.argsort(-np.take_along_axis(scores, first, 1), axis=1, kind="stable")
+        found: Values = np.take_along_axis(self.grades, np.take_along_axis(first, order, 1), 1)
+        return found
+
+
+class Probability(Struct, frozen=True):
+    """Score → log odds: ``slope`` × score + ``unread`` × (1 − readability) + ``intercept``."""
+
+    slope: float
+    unread: float
+    intercept: float
+
+    def of(self, scores: Values, unread: Values) -> Values:
+        odds = self.slope * scores + self.unread * unread + self.intercept
+        probable: Values = 1.0 / (1.0 + np.exp(-odds))
+        return probable
+
+
+def fitted(sets: Sequence[Searches], start: Values = START) -> Values:
+    """The weights [features] that are best on the mean of the sets, in thousandths."""
+    weights = start.copy()
+    scores = [one.scores(weights) for one in sets]
+    best = _mean(sets, scores)
+    for turn in range(ROUNDS):
+        before = best
+        for feature, scale in enumerate(SCALES):
+            tried = [weights[feature] + step * scale / 2**turn for step in STEPS]
+            for value in (*tried, 0.0):
+                change = value - weights[feature]
+                if not change or (value < 0 and FEATURES[feature] != MAY_BE_NEGATIVE):
+                    continue
+                moved = [
+                    found + np.float32(change) * one.features[:, :, feature]
+                    for one, found in zip(sets, scores, strict=True)
+                ]
+                reached = _mean(sets, moved)
+                if reached > best + WORTH:
+                    best, scores = reached, moved
+                    weights[feature] = value
+        if best - before < WORTH:
+            break
+    return np.round(weights, 4)
+
+
+def _mean(sets: Sequence[Searches], scores: Sequence[Values]) -> float:
+    found = zip(sets, scores, strict=True)
+    return float(np.mean([one.reached(score) / one.best_leg for one, score in found]))
+
+
+def calibrated(sets: Sequence[Searches], weights: Values) -> Probability:
+    """Logistic regression by Newton's method, each set counting the same."""
+    parts = [one.first(weights, READ) for one in sets]
+    matter = np.concatenate([np.full(len(y), 1.0 / len(y)) for *_, y in parts])
+    matter *= len(matter) / matter.sum()
+    scores, unread, relevant = (np.concatenate(column) for column in zip(*parts, strict=True))
+    x = np.column_stack([scores, unread, np.ones_like(scores)])
+    found = np.zeros(3)
+    for _ in range(50):
+        odds = 1.0 / (1.0 + np.exp(-x @ found))
+        slope = x.T @ (matter * (relevant - odds)) - RIDGE * found
+        bend = (x * (matter * odds * (1.0 - odds))[:, None]).T @ x + RIDGE * np.eye(3)
+        step = np.linalg.solve(bend, slope)
+        found += step
+        if np.abs(step).max() < 1e-9:
+            break
+    return Probability(*map(float, found))
+
+
+def reliability(probable: Values, relevant: Values) -> list[tuple[float, float, int]]:
+    """By tenths of probability: the mean that was said, the share that is relevant, how many."""
+    tenth = np.minimum((probable * BINS).astype(int), BINS - 1)
+    return [
+        (float(probable[here].mean()), float(relevant[here].mean()), int(here.sum()))
+        for here in (tenth == number for number in range(BINS))
+        if here.any()
+    ]
+
+
+def calibration_error(probable: Values, relevant: Values) -> float:
+    """The expected calibration error: the mean over results of |said − true| of their tenth."""
+    tenths = reliability(probable, relevant)
+    return sum(abs(said - true) * count for said, true, count in tenths) / max(len(probable), 1)
+
+
+def weights_of(numbers: Mapping[str, float]) -> Values:
+    """A file's weights in the order of the features."""
+    return np.array([numbers.get(feature, 0.0) for feature in FEATURES])
