@@ -26,9 +26,15 @@ NAMES = {
     "cranfield": "Cranfield",
     "xquad-de": "XQuAD-de",
     "locomo": "LoCoMo",
+    "cisi": "CISI",
+    "dbpedia-sub": "DBpedia, a part",
+    "xquad-zh": "XQuAD-zh",
+    "xquad-ru": "XQuAD-ru",
+    "xquad-es-en": "XQuAD, Spanish asks English",
+    "xquad-ru-en": "XQuAD, Russian asks English",
 }
 OTHERS = {  # run → what the table calls it
-    "keyword": "keyword leg: plain BM25",
+    "keyword": "keyword leg",
     "vector": "vector leg",
     "equal RRF": "*equal RRF*",
     "gnosis": "`gnosis`",
@@ -116,34 +122,31 @@ def figures() -> list[Figures]:
 
 def rankings() -> str:
     """``default`` with its interval, every other ranking with the p of ``default`` against it."""
-    sets = figures()
-    rows = [_row("measure", [one["measure"] for one in sets])]
-    rows.append(
-        _row("**default**", [f"**{_with_interval(one['estimates']['default'])}**" for one in sets])
+    heads = ["measure", "**default**", *OTHERS.values(), *ELSEWHERE.values()]
+    return _by_set(
+        heads,
+        lambda one: [
+            one["measure"],
+            f"**{_with_interval(one['estimates']['default'])}**",
+            *(_against_default(one, run) for run in OTHERS),
+            *(one["elsewhere"].get(system, "") for system in ELSEWHERE),
+        ],
     )
-    for run, called in OTHERS.items():
-        rows.append(_row(called, [_against_default(one, run) for one in sets]))
-    for system, called in ELSEWHERE.items():
-        rows.append(_row(called, [one["elsewhere"].get(system, "") for one in sets]))
-    return _table(sets, rows)
 
 
 def checks() -> str:
     """What else was measured of each set."""
-    sets = figures()
-    return _table(
-        sets,
-        [
-            _row("memories", [f"{one['memories']:,}" for one in sets]),
-            _row("`default`, MRR@10", [_mean(one["mrr"]["mean"]) for one in sets]),
-            _row("`default`, in the file's order", [_as_filed(one) for one in sets]),
-            _row("`default` read by `maxsim`", [_reranked(one, "maxsim") for one in sets]),
-            _row("sealed ÷ plain", [f"{one['sealed_ratio']:.4f}" for one in sets]),
-            _row("… with the same first ten", [_alike(one) for one in sets]),
-            _row("keyword order as FTS5's", [_ordered(one) for one in sets]),
-            _row("vector recall@10", [f"{one['vector_recall']:.4f}" for one in sets]),
-        ],
-    )
+    cells: dict[str, Callable[[Figures], str]] = {
+        "memories": lambda one: f"{one['memories']:,}",
+        "MRR@10": lambda one: _mean(one["mrr"]["mean"]),
+        "in the file's order": _as_filed,
+        "read by `maxsim`": lambda one: _reranked(one, "maxsim"),
+        "sealed ÷ plain": lambda one: f"{one['sealed_ratio']:.4f}",
+        "… the same first ten": _alike,
+        "keyword order as FTS5's": _ordered,
+        "vector recall@10": lambda one: f"{one['vector_recall']:.4f}",
+    }
+    return _by_set([*cells], lambda one: [cell(one) for cell in cells.values()])
 
 
 def verdicts() -> str:
@@ -154,16 +157,31 @@ def verdicts() -> str:
 
 
 def held_out() -> str:
-    """What the numbers of fusion that other sets choose reach on each set."""
+    """What learned fusion reaches on each set, with numbers that never saw it."""
     rows = [
         _row(
-            f"{NAMES[one['name']]} ({one['queries']})",
-            [_mean(one["shipped"]), _mean(one["held out"]), _mean(one["best"]), one["chosen"]],
+            f"{NAMES[one['name']]} ({one['queries']:,})",
+            [
+                *(_mean(one[name]) for name in ("best_leg", "shipped", "held_out", "error")),
+                f"{one['certain']:,}",
+                "–" if one["right"] is None else _share(one["right"]),
+            ],
         )
-        for one in json.loads(TUNING.read_text("utf-8"))
+        for one in json.loads(TUNING.read_text("utf-8"))["sets"]
     ]
-    heads = ["as shipped", "held out", "best possible", "chosen by the other sets"]
-    return "\n".join([_row("", heads), "|---" * 5 + "|", *rows])
+    heads = ["best leg or equal RRF", "as shipped", "held out", "error", "certain", "of them right"]
+    return "\n".join([_row("", heads), "|---|" + "--:|" * len(heads), *rows])
+
+
+def reliability() -> str:
+    """What probabilities of left-out sets say, beside the share that is relevant."""
+    tenths = json.loads(TUNING.read_text("utf-8"))["reliability"]
+    rows = [
+        _row("said", [_share(said) for said, _, _ in tenths]),
+        _row("relevant", [_share(true) for _, true, _ in tenths]),
+        _row("results", [f"{count:,}" for *_, count in tenths]),
+    ]
+    return "\n".join([rows[0], "|---|" + "--:|" * len(tenths), *rows[1:]])
 
 
 def alike() -> str:
@@ -245,6 +263,9 @@ def _row(name: str, cells: Sequence[str]) -> str:
     return f"| {' | '.join([name, *cells])} |"
 
 
-def _table(sets: Sequence[Figures], rows: Sequence[str]) -> str:
-    heads = [f"{NAMES[one['name']]} ({one['estimates']['default']['queries']:,})" for one in sets]
+def _by_set(heads: Sequence[str], cells: Callable[[Figures], Sequence[str]]) -> str:
+    rows = [
+        _row(f"{NAMES[one['name']]} ({one['estimates']['default']['queries']:,})", cells(one))
+        for one in figures()
+    ]
     return "\n".join([_row("", heads), "|---" * (len(heads) + 1) + "|", *rows])

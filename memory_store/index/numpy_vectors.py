@@ -160,6 +160,36 @@ class _Windows:
         return ordinals, cosines, places
 
 
+def best_cosines(
+    snapshot: Snapshot, query: npt.NDArray[np.float32], ordinals: npt.NDArray[np.integer[Any]]
+) -> npt.NDArray[np.float64]:
+    """float64 [n]: the exact cosine of each document's nearest window, NaN for one without vectors.
+
+    ``ordinals`` ascend. Vectors of another length than the query's are none.
+    """
+    found = np.full(len(ordinals), np.nan)
+    cuts = np.searchsorted(ordinals, [part.base for part in snapshot.parts]).tolist()
+    for part, start, end in zip(snapshot.parts, cuts, [*cuts[1:], len(ordinals)], strict=True):
+        segment = part.segment
+        if start == end or segment.dimensions != len(query):
+            continue
+        rows = ordinals[start:end] - part.base
+        first, last = segment.window_offsets[rows], segment.window_offsets[rows + 1]
+        counts = last - first
+        held = np.flatnonzero(counts)
+        if not len(held):
+            continue
+        each = np.cumsum(counts[held]) - counts[held]
+        windows = np.arange(counts.sum()) + np.repeat(first[held] - each, counts[held])
+        taken = segment.vectors.take(windows, axis=0)
+        block = unit_rows(taken)
+        cosines = np.clip(np.einsum("ij,j->i", block, query), -1.0, 1.0)
+        taken.fill(0)  # freed memory keeps what stood in it, past a lock
+        block.fill(0)
+        found[start + held] = np.maximum.reduceat(cosines, each)
+    return found
+
+
 def best_windows(
     snapshot: Snapshot,
     ordinals: npt.NDArray[np.int32],

@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Struct
 
 from memory_store.index.layout import unit_rows
-from memory_store.index.numpy_vectors import NumpyVectors
+from memory_store.index.numpy_vectors import best_cosines
 from memory_store.index.terms import covered, most_possible
 from memory_store.models.embedder import languages_of
 from memory_store.models.readability import readability, readability_in
@@ -164,10 +164,7 @@ def _cosines(
     wanted = wanted[search.analysis.mask[wanted]]
     missed = wanted[np.isnan(cosines[wanted])]
     if len(missed):
-        mask = np.zeros(snapshot.size, dtype=np.bool_)
-        mask[missed] = True
-        found = NumpyVectors(snapshot, reason="evidence").search(query, len(missed), mask)
-        cosines[found.ordinals] = found.similarities
+        cosines[missed] = best_cosines(snapshot, query, missed)
     if near is None:
         return cosines[ordinals]
     return near.blended(cosines, search.recipe.neighbour_weights, ordinals)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import repeat
 from operator import attrgetter, mul
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -24,6 +24,9 @@ from memory_store.search.fusion.leg_weights import all_factors, vector_names
 from memory_store.search.query.more_like_this import LIKE, Likeness
 from memory_store.search.query.plan import Search
 from memory_store.search.recipes import Recipe
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Fused(NamedTuple):
@@ -185,19 +188,33 @@ def _merged_by_evidence(
 ) -> Merged:
     """All candidates by their probability. What boosts a type brings it into the pool, no more."""
     found = evidence(fetched, search)
-    probable, ordinals = probabilities(found), found.ordinals.tolist()
-    types = search.snapshot.types_of(ordinals)
-    boosts = [search.recipe.fusion_boosts.get(base_type(kind), 1.0) for kind in types]
-    boosted = probable * np.array(boosts or [1.0])[: len(ordinals)]
-    columns = zip(ordinals, boosted.tolist(), boosted.tolist(), boosts, strict=True)
-    fused = [Fused(*values) for values in columns]
-    ids = _id_order(search, ordinals)
-    entering = sorted(fused, key=lambda one: (-one.score, ids[one.ordinal]))
-    within = map(_without_boost, entering[:pool])
-    first = sorted(within, key=lambda one: (-one.score, ids[one.ordinal]))
-    ordered = [*first, *map(_without_boost, entering[pool:])]
-    pooled = _described(ordered[: reach or pool], filled, search)
-    return Merged(pooled, tuple(ordered), {}, tuple(fetched.lists), found)
+    snapshot, probable, ordinals = search.snapshot, probabilities(found), found.ordinals
+    boosts = _type_boosts(ordinals, search)
+    entering = probable if boosts is None else probable * boosts
+    order = snapshot.best_first(ordinals, entering, len(ordinals))
+    first = order[:pool]
+    if boosts is not None:
+        first = first[snapshot.best_first(ordinals[first], probable[first], len(first))]
+    order = np.concatenate([first, order[pool:]])
+    shares = probable[order].tolist()
+    ordered = tuple(map(Fused, ordinals[order].tolist(), shares, shares))
+    described = ordered[: reach or pool]
+    if boosts is not None:
+        factors = boosts[order[: len(described)]].tolist()
+        described = tuple(
+            one._replace(boost=factor) for one, factor in zip(described, factors, strict=True)
+        )
+    return Merged(_described(described, filled, search), ordered, {}, tuple(fetched.lists), found)
+
+
+def _type_boosts(ordinals: NDArray[np.int32], search: Search) -> NDArray[np.float64] | None:
+    """float64 [n]: the factor of each one's type; ``None`` where all are 1."""
+    snapshot, factors = search.snapshot, search.recipe.fusion_boosts
+    of_type = np.array([factors.get(base_type(kind), 1.0) for kind in snapshot.types] or [1.0])
+    if (of_type == 1.0).all():
+        return None
+    boosts: NDArray[np.float64] = of_type[snapshot.type_codes[ordinals]]
+    return None if (boosts == 1.0).all() else boosts
 
 
 def _without_boost(one: Fused) -> Fused:
