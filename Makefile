@@ -84,7 +84,7 @@ lint: $(VENV)/.lint ## formatting, lint, types, import contracts, generated docu
 quality: $(VENV)/.test ## retrieval quality on development sets: make quality EVALS=folder
 	$(BIN)/python -m benchmarks.quality $(if $(EVALS),--evals $(EVALS)) $(ARGS)
 
-tuning: $(VENV)/.test ## whether fusion was fitted to the development sets: make tuning EVALS=folder
+tuning: $(VENV)/.test ## train learned fusion, each set left out in turn: make tuning EVALS=folder
 	$(BIN)/python -m benchmarks.tuning $(if $(EVALS),--evals $(EVALS)) $(ARGS)
 
 bench: ## speed and size, side by side with peers (ARGS="--full": up to a million)
