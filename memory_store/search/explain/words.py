@@ -150,8 +150,12 @@ def because(account: Account) -> str:
     if held is not None and held.strength:
         said.append(f"it holds {held.strength:.0%} of the query's words, by how rare they are")
     if meaning is not None and meaning.term > 0:
-        place = f" ({ordinal(meaning.rank)} of all)" if meaning.rank else ""
-        said.append(f"its meaning stands out{place}")
+        near = (
+            f"it is {ordinal(meaning.rank)} of all by meaning"
+            if meaning.rank
+            else "its meaning is near"
+        )
+        said.append(near)
     if topics is not None:
         said.append("the query names its topics")
     return ", and ".join((", ".join(said[:-1]), said[-1]) if len(said) > 1 else said)
