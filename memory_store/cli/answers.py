@@ -29,6 +29,7 @@ from memory_store.cli.terminal import (
     width,
 )
 from memory_store.records import SearchResponse, SearchResult
+from memory_store.records.searches import WEAK
 from memory_store.search.degraded import NO_RERANKER
 from memory_store.titles import shown_title
 
@@ -67,7 +68,11 @@ def print_answer(response: SearchResponse, more: str = "") -> None:
         from memory_store.search.explain.words import accounts
 
         ways = accounts(response)
+    before = None
     for row in response.rows:
+        if response.certain and row.band == WEAK and before not in (None, WEAK):
+            click.echo(styled("These may fit\n", DIM, colour))
+        before = row.band
         lines = result_lines(row, columns(), colour)
         if row.id in ways:
             way = account_lines(ways[row.id], columns() - len(INDENT), colour)
@@ -88,9 +93,10 @@ def print_answer(response: SearchResponse, more: str = "") -> None:
 
 
 def opened_line(response: SearchResponse) -> str:
-    """``12 of 48,210 memories opened · 35 ms``."""
+    """``3 certain · 12 of 48,210 memories opened · 35 ms``."""
+    certain = f"{response.certain:,} certain · " if response.certain else ""
     opened = f"{response.opened:,} of {memories(response.total)} opened"
-    return f"{opened} · {response.milliseconds:,.0f} ms"
+    return f"{certain}{opened} · {response.milliseconds:,.0f} ms"
 
 
 def budget_line(budget: Mapping[str, Any]) -> str:

@@ -16,6 +16,8 @@ from memory_store.records.explanation import Stage, Verdict
 from memory_store.records.visibility import ForSearchers, InPart, UnlessStrict
 from memory_store.titles import shown_title
 
+WEAK = "weak"  # the band below the others: where scores are probabilities, less than one half
+
 
 class Passage(Struct, frozen=True):
     """A part of an opened memory: character offsets ``start``–``end`` and the text between.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from memory_store.records import DONE_SUFFIX
+from memory_store.records.searches import WEAK
 from memory_store.search.candidates import Scored
 from memory_store.search.recipes import Recipe
 from memory_store.search.trace import Trace
@@ -72,7 +73,7 @@ def band(score: float, calibrated: bool, recipe: Recipe) -> str | None:
         return None
     if score >= recipe.excellent:
         return "excellent"
-    return "good" if score >= recipe.good else "weak"
+    return "good" if score >= recipe.good else WEAK
 
 
 def normalised(results: Sequence[Scored]) -> list[Scored]:

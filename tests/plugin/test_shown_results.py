@@ -30,6 +30,25 @@ async def test_results_are_numbered_also_on_later_pages(served: Served) -> None:
     assert ranks(back) == ["Result 1"]
 
 
+async def test_what_is_certain_stands_apart_from_what_may_fit(served: Served) -> None:
+    root = served.by("root")
+    store(served).add(
+        "The zeppelin hangar needs a key.", title="Zeppelin hangar", topics=["hangar"]
+    )
+    answer = (await root.get(".json?q=zeppelin+hangar&rerank=0")).json()
+    page = soup(await root.get("?q=zeppelin+hangar&rerank=0"))
+    certain = answer["totals"]["certain"]
+    assert 0 < certain < len(answer["rows"])
+    assert page.select_one("[data-said]").get_text().endswith(f", {certain} certain")
+    first, rest = page.select("ol.hy-results")
+    assert len(first.select(".hy-result")) == certain
+    assert rest["start"] == str(certain + 1)
+    assert page.select_one(".hy-may-fit").get_text() == "These may fit"
+    unsure = soup(await root.get("?q=zeppelin+hangar&recipe=gnosis"))
+    assert "certain" not in unsure.select_one("[data-said]").get_text()
+    assert unsure.select(".hy-may-fit") == []
+
+
 async def test_the_words_looked_for_are_marked_in_titles(served: Served) -> None:
     page = soup(await served.by("bob").get("?q=water+tomato"))
     title = page.select_one(".hy-result h2")
