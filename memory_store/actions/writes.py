@@ -30,6 +30,7 @@ from memory_store.records import (
     several,
     unheard,
 )
+from memory_store.search.degraded import unread_line
 from memory_store.session.embedders import WritingEmbedders, without_model
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
@@ -115,7 +116,23 @@ def _imported(opened: Opened, job: ImportJob) -> ImportReport:
     models = WritingEmbedders(opened.embedders, opened.vault)
     made_by = models if job.request.embed else without_model
     report = pipeline.run_import(opened.vault, job, made_by, models.failed)
-    return replace(report, degraded=(*report.degraded, *models.degraded))
+    unread = _unread_lines(models, opened.vault)
+    return replace(report, degraded=(*report.degraded, *models.degraded, *unread))
+
+
+def _unread_lines(models: WritingEmbedders, vault: OpenVault) -> list[str]:
+    """What is to be said of collections whose languages their model does not read."""
+    names = vault.collections.names()
+    return [
+        line
+        for collection, model in models.loaded.items()
+        for line in unread_line(
+            model,
+            f"collection {names[collection]!r}",
+            vault.snapshot().languages_in(collection),
+            vault.path,
+        )
+    ]
 
 
 @action(None, writes=True, in_batches=True)

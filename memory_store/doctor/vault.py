@@ -6,11 +6,12 @@ Boundary: shows counts and the names of collections to the holder of a key, neve
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_store.doctor.installation import Check, State
-from memory_store.errors import MemoryStoreError, ModelUnavailableError
+from memory_store.errors import MemoryStoreError, ModelMismatchError, ModelUnavailableError
 
 if TYPE_CHECKING:
     from memory_store.actions.key_devices import DeviceKey
@@ -92,7 +93,26 @@ def _opened(path: Path, store: MemoryStore) -> list[Check]:
         checks.append(Check("vectors", "ok", f"{vectors:,}, made with {stats['model']}"))
     else:
         checks.append(Check("vectors", "ok", "none needed yet"))
-    return checks
+    return [*checks, *_languages(store, stats["languages"])]
+
+
+def _languages(store: MemoryStore, counts: Mapping[str, int]) -> list[Check]:
+    """Whether the vault's model reads what its memories are written in."""
+    from memory_store.models.readability import unread_languages
+
+    if not counts:
+        return []
+    try:
+        model = store.embedder()
+    except (ModelMismatchError, ModelUnavailableError):
+        return []  # said beside the model
+    unread = unread_languages(model, counts)
+    if not unread:
+        return [Check("languages", "ok", f"{model.name} reads them: {' '.join(counts)}")]
+    detail = f"{model.name} does not read {' or '.join(unread)}"
+    remedy = "memory-store models get multilingual, then "
+    remedy += f"memory-store reindex {store.path} --embedder multilingual"
+    return [Check("languages", "missing", detail, "found by words, hardly by meaning", remedy)]
 
 
 def _topics(store: MemoryStore) -> Check:

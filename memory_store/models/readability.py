@@ -13,8 +13,10 @@ Boundary: reads the caller's query and fixed words; opens nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from memory_store.models.embedder import Embedder
+if TYPE_CHECKING:
+    from memory_store.models.embedder import Embedder
 
 READ = 0.30  # share of tokens that are single letters or unknown: below, the text is read
 UNREAD = 0.70  # from here on it is not
@@ -48,6 +50,38 @@ LIKE = {"be": "ru", "bg": "ru", "kk": "ru", "mk": "ru", "mn": "ru", "sr": "ru", 
 }
 
 
+NAMES: Mapping[str, str] = {
+    "am": "Amharic",
+    "ar": "Arabic",
+    "be": "Belarusian",
+    "bg": "Bulgarian",
+    "bn": "Bengali",
+    "el": "Greek",
+    "fa": "Persian",
+    "he": "Hebrew",
+    "hi": "Hindi",
+    "hy": "Armenian",
+    "ja": "Japanese",
+    "ka": "Georgian",
+    "kk": "Kazakh",
+    "ko": "Korean",
+    "mk": "Macedonian",
+    "mn": "Mongolian",
+    "mr": "Marathi",
+    "ne": "Nepali",
+    "ps": "Pashto",
+    "ru": "Russian",
+    "sr": "Serbian",
+    "ta": "Tamil",
+    "th": "Thai",
+    "uk": "Ukrainian",
+    "ur": "Urdu",
+    "yi": "Yiddish",
+    "zh": "Chinese",
+}
+WORTH_SAYING = 0.1  # share of a collection's memories in a language
+
+
 def readability(embedder: Embedder, text: str) -> float:
     """How well ``embedder`` reads ``text`` (0-1). What has no tokens is read."""
     unread = unread_share(embedder, text)
@@ -78,6 +112,19 @@ def readability_in(embedder: Embedder, languages: Mapping[str, int]) -> float:
     if not total:
         return 1.0
     return sum(readability_of(embedder, one) * n for one, n in languages.items()) / total
+
+
+def unread_languages(embedder: Embedder, languages: Mapping[str, int]) -> tuple[str, ...]:
+    """The English names of ``languages`` that ``embedder`` does not read, most frequent first.
+
+    ``languages`` says how many memories are in each; of those that few are in nothing is said.
+    """
+    least = WORTH_SAYING * sum(languages.values())
+    return tuple(
+        NAMES.get(one, one)
+        for one, count in sorted(languages.items(), key=lambda item: -item[1])
+        if count >= least and readability_of(embedder, one) < 0.5
+    )
 
 
 _known: dict[str, dict[str, float]] = {}

@@ -6,13 +6,16 @@ Boundary: counts, and names of collections and models. A caller who may not read
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
+from memory_store.models.readability import unread_languages
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask, Snapshot
+    from memory_store.models.embedder import Embedder
     from memory_store.search.candidates import Scope
     from memory_store.search.context import SearchContext
 
@@ -23,6 +26,11 @@ NO_VECTOR = (
 )
 STALE = "{} is indexed with earlier settings in part (memories: {:,}). Try: memory-store reindex {}"
 UNEMBEDDED = "{} has no vectors, meaning is not searched there. Try: memory-store reindex {}"
+UNREAD = (
+    "{}: {} does not read {}, so these memories are found by words, hardly by meaning. "
+    "Try: memory-store models get multilingual, then "
+    "memory-store reindex {} --embedder multilingual"
+)
 NO_RERANKER = "no reranker, "  # how a line begins about what many do without
 UNNAMED = "collection "  # how a line begins that names collections
 HIDDEN = "in part of the collections meaning is not searched as it should be; see doctor"
@@ -112,6 +120,17 @@ def unembedded_lines(mask: Mask, context: SearchContext) -> tuple[str, ...]:
         for collection in _counted(mask & ~snapshot.stale, snapshot)
         if collection not in embedded
     )
+
+
+def unread_line(
+    embedder: Embedder, named: str, languages: Mapping[str, int], database: str | Path
+) -> tuple[str, ...]:
+    """What is to be said where a model does not read ``languages`` (code → how many memories).
+
+    ``named`` is what :func:`named_collections` makes of the collections that hold them.
+    """
+    unread = " or ".join(unread_languages(embedder, languages))
+    return (UNREAD.format(named, embedder.name, unread, database),) if unread else ()
 
 
 def named_collections(collections: Iterable[str], context: SearchContext) -> str:

@@ -159,10 +159,12 @@ class WritingEmbedders:
         self._embedders = embedders
         self._vault = vault
         self.degraded: tuple[str, ...] = ()
+        self.loaded: dict[str, Embedder] = {}
 
     def __call__(self, collection: str) -> Embedder | None:
         try:
-            return self._embedders.load(collection)
+            self.loaded[collection] = self._embedders.load(collection)
+            return self.loaded[collection]
         except ModelUnavailableError as error:
             self.failed(collection, error)
             return None

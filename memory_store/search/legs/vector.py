@@ -10,6 +10,7 @@ Boundary: the query and its variants go to the embedding model; the rest is vect
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,10 @@ from memory_store.search.degraded import (
     NO_VECTOR,
     NO_VECTORS,
     missing_model,
+    named_collections,
     other_model,
     unembedded_lines,
+    unread_line,
 )
 from memory_store.search.legs.contents import enough
 from memory_store.search.legs.neighbours import blended_meaning, neighbours_for
@@ -73,7 +76,17 @@ def vector_leg(search: Search) -> Fetched:
         raise next(iter(missing.values()))
     alike, unlike = _like_list(index, searched, search)
     lacking = unembedded_lines(analysis.mask, context)
-    return Fetched((*lists, *alike), (*missing, *unlike, *lacking), tuple(models))
+    unread = [line for one in models for line in _unread(one, context)]
+    return Fetched((*lists, *alike), (*missing, *unlike, *lacking, *unread), tuple(models))
+
+
+def _unread(model: QueryModel, context: SearchContext) -> tuple[str, ...]:
+    """What is to be said where a model does not read what it searches."""
+    languages: Counter[str] = Counter()
+    for collection in model.scope.collections:
+        languages.update(context.snapshot.languages_in(collection))
+    named = named_collections(model.scope.collections, context)
+    return unread_line(model.embedder, named, languages, context.database)
 
 
 def scopes(mask: Mask, context: SearchContext) -> tuple[Scope, ...]:

@@ -1,0 +1,62 @@
+"""A model that does not read a language: said by import, search and doctor, with what mends it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memory_store import access
+from memory_store.access import Grants
+from memory_store.doctor.vault import vault as doctor_of
+from memory_store.records import search_request
+from memory_store.scopes import EVERYTHING
+from memory_store.store import MemoryStore
+
+RUSSIAN = [
+    "Этот дом стоит у реки, и люди каждый день читают там книгу о городе.",
+    "Ключ от подвала висит у соседа на втором этаже.",
+    "Завтра утром мы поедем на дачу и будем сажать картошку.",
+]
+MENDED = "memory-store models get multilingual"
+
+
+@pytest.fixture
+def russian(store: MemoryStore, tmp_path: Path) -> MemoryStore:
+    folder = tmp_path / "заметки"
+    folder.mkdir()
+    for number, text in enumerate(RUSSIAN):
+        (folder / f"{number}.md").write_text(text, "utf-8")
+    (line,) = store.import_paths([folder]).degraded
+    assert "does not read Russian" in line
+    assert MENDED in line
+    return store
+
+
+def test_a_search_says_it_once(russian: MemoryStore) -> None:
+    answer = russian.search("ключ от подвала")
+    assert "Ключ" in answer.rows[0].preview
+    (line,) = [line for line in answer.degraded if "does not read" in line]
+    assert "collection 'personal'" in line
+    assert f"{MENDED}, then memory-store reindex" in line
+    by_words = russian.search("ключ от подвала", mode="keyword")
+    assert not any("does not read" in line for line in by_words.degraded)
+
+
+def test_doctor_says_it(russian: MemoryStore) -> None:
+    (check,) = [one for one in doctor_of(russian.path, russian) if one.name == "languages"]
+    assert (check.state, MENDED in check.remedy) == ("missing", True)
+    assert "Russian" in check.detail
+
+
+def test_who_may_not_read_learns_no_language(russian: MemoryStore) -> None:
+    answer = access.search(russian, Grants(search=EVERYTHING), search_request("ключ"))
+    assert "Russian" not in " ".join(answer.degraded)
+
+
+def test_of_languages_that_the_model_reads_nothing_is_said(store: MemoryStore) -> None:
+    store.add("The key hangs in the hall.")
+    store.add("Der Schlüssel hängt im Flur.")
+    assert not any("does not read" in line for line in store.search("key").degraded)
+    (check,) = [one for one in doctor_of(store.path, store) if one.name == "languages"]
+    assert check.state == "ok"
