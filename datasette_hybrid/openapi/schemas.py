@@ -265,6 +265,7 @@ class ImportJob(Struct):
     summary: str | None
     failures: tuple[tuple[str, ...], ...]
     skips: tuple[tuple[str, ...], ...]
+    warnings: tuple[tuple[str, ...], ...]
     degraded: tuple[str, ...]
     ids: Annotated[tuple[str, ...], Meta(max_length=LISTED_IDS)]
     job_url: str | UnsetType = UNSET

@@ -202,6 +202,7 @@ class Job:
             "unchanged": shown.unchanged,
             "failures": [list(pair) for pair in shown.failures[:SHOWN]],
             "skips": [list(pair) for pair in shown.skips[:SHOWN]],
+            "warnings": [list(pair) for pair in shown.warnings[:SHOWN]],
             "degraded": list(shown.degraded),
             "ids": list(ids),
         }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ class ImportCommand(VaultCommand):
 
 
 MOST_NAMED = 10  # of what an import forgot, unless all of it is asked for
+SAME_NAMED = 3  # of what failed for one reason
 
 
 @vault_command("import", cls=ImportCommand)
@@ -70,9 +72,10 @@ def import_(
     memory-store import notes.db blog.db --table posts --text-column body
     pbpaste | memory-store import notes.db -
 
-    From folders: .md .markdown .txt; also .json .ndjson .csv .tsv .db when named or matched by
-    --glob. Without PATH every known source is imported again. Exit code 1 when a chosen file
-    was invalid; everything else is kept.
+    From folders: .md .markdown .txt .rst .org; also .json .ndjson .csv .tsv .db when named or
+    matched by --glob; other kinds are skipped and counted. A renamed file keeps its memory; what
+    is gone is named, and kept until --prune. Without PATH every known source is imported again.
+    Exit code 1 when a chosen file was invalid; everything else is kept.
     """
     from memory_store.cli.models import offer_model
     from memory_store.importing.job import ImportJob, ImportRequest
@@ -163,20 +166,46 @@ def reindex(
 
 
 def _print_report(report: ImportReport, dry_run: bool, verbose: bool) -> None:
-    named = {"failed": report.failures, "skipped": report.skips if verbose else ()}
-    for label, some in named.items():
-        for name, reason in some:
-            click.echo(f"{label}: {printable_line(name)}: {printable_line(reason)}", err=True)
-    label = "would be forgotten" if dry_run else "forgotten"
-    shown = report.forgotten if verbose else report.forgotten[:MOST_NAMED]
-    for name in shown:
-        click.echo(f"{label}: {printable_line(name)}", err=True)
-    if more := len(report.forgotten) - len(shown):
-        click.echo(f"{label}: and {more:,} more (--verbose)", err=True)
+    _print_reasons("failed", report.failures, verbose)
+    _print_reasons("warning", report.warnings, verbose)
+    _print_reasons("skipped", report.skips, verbose, named=0)
+    moved = [f"{old} is {new} now" for old, new in report.moved]
+    _print_names("renamed", moved, verbose)
+    _print_names("would be forgotten" if dry_run else "forgotten", report.forgotten, verbose)
+    _print_names("gone from its source, kept here", report.vanished, verbose)
     click.echo(f"{'dry run: ' if dry_run else ''}{report.summary()}")
+    if report.vanished:
+        click.echo("to forget what is gone: the same import with --prune", err=True)
     if report.skips and not verbose:
         click.echo("what was skipped, and why: --verbose names it", err=True)
     _print_degraded(report.degraded)
+
+
+def _print_reasons(
+    label: str, pairs: Sequence[tuple[str, str]], verbose: bool, named: int = SAME_NAMED
+) -> None:
+    """Each name with its reason; a reason that more than ``named`` share, once with its count."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for name, reason in pairs:
+        by_reason[reason].append(name)
+    for reason, names in by_reason.items():
+        why = printable_line(reason)
+        if verbose or len(names) <= named:
+            for name in names:
+                click.echo(f"{label}: {printable_line(name)}: {why}", err=True)
+        else:
+            first = ", ".join(map(printable_line, names[:named]))
+            some = f", such as {first} (--verbose names all)" if first else ""
+            files = "1 file" if len(names) == 1 else f"{len(names):,} files"
+            click.echo(f"{label}: {files}: {why}{some}", err=True)
+
+
+def _print_names(label: str, names: Sequence[str], verbose: bool) -> None:
+    shown = names if verbose else names[:MOST_NAMED]
+    for name in shown:
+        click.echo(f"{label}: {printable_line(name)}", err=True)
+    if more := len(names) - len(shown):
+        click.echo(f"{label}: and {more:,} more (--verbose)", err=True)
 
 
 def _print_degraded(lines: Iterable[str]) -> None:
@@ -186,6 +215,7 @@ def _print_degraded(lines: Iterable[str]) -> None:
 
 def _report_object(report: ImportReport, dry_run: bool) -> dict[str, Any]:
     values = asdict(report)
-    for name in ("failures", "skips"):
+    values["moved"] = [{"from": old, "to": new} for old, new in report.moved]
+    for name in ("failures", "skips", "warnings"):
         values[name] = [{"name": where, "reason": reason} for where, reason in values[name]]
     return {"ok": not report.failed, "dry_run": dry_run, **values}

@@ -15,8 +15,8 @@ from memory_store.importing.batch import Batch, Pending
 from memory_store.importing.counterparts import Counterpart, Counterparts
 from memory_store.importing.job import ADD, REPLACE, Counts
 from memory_store.importing.ledger import FileMark, Ledger
-from memory_store.importing.readers import read_file, reader_named
-from memory_store.importing.source_file import LIMITS, STDIN, Skip, SourceFile
+from memory_store.importing.readers import read_file, reader_named, reader_of
+from memory_store.importing.source_file import LIMITS, STDIN, Remark, Skip, SourceFile
 from memory_store.records import MemoryDraft
 from memory_store.vault.rows import Origin
 
@@ -64,12 +64,17 @@ class FileImporter:
             if not self._ledger.is_of(known, source) and content is not None:
                 self._batch.marks.append(FileMark(source, tag, content))  # now it is this one's
             return
+        moved = None
+        if known is None and content is not None and not reader_of(file).rows:
+            moved = self._ledger.renamed(source, content)
         records: set[bytes] = set()
         whole = readable = True
         table, column = self._request.table, self._request.text_column
         for item in read_file(replace(file, table=table, text_column=column)):
             if isinstance(item, MemoryDraft):
-                self._take_record(file, tag, item, records)
+                self._take_record(file, tag, item, records, moved)
+            elif isinstance(item, Remark):
+                self._counts.leave_out(item)
             else:
                 readable = False
                 whole = whole and isinstance(item, Skip)
@@ -102,8 +107,17 @@ class FileImporter:
             return None  # reading it again for its records reports the error
 
     def _take_record(
-        self, file: SourceFile, file_tag: bytes, draft: MemoryDraft, records: set[bytes]
+        self,
+        file: SourceFile,
+        file_tag: bytes,
+        draft: MemoryDraft,
+        records: set[bytes],
+        moved: tuple[str, str] | None,
     ) -> None:
+        """Put a record into the batch, unless it is known and unchanged.
+
+        ``moved``: the memory that the same note was under another path, and that path.
+        """
         draft = self._shaped(draft, file)
         name = f"{file.name}: {draft.ref or draft.id}"
         identity = draft.id if draft.ref is None else draft.ref
@@ -130,6 +144,10 @@ class FileImporter:
             self._counts.fail(name, "its id is that of a memory from another source")
             return
         origin = Origin(origin_tag, draft_tag, file_tag)
+        if known is None and moved is not None and draft.id is None:
+            self._batch.put(Pending(draft, origin, moved[0], name))
+            self._counts.moved.append((moved[1], file.ref))
+            return
         self._batch.put(Pending(draft, origin, known.memory if known else None, name))
 
     def _shaped(self, draft: MemoryDraft, file: SourceFile) -> MemoryDraft:

@@ -24,6 +24,7 @@ MAX_FRONT_MATTER_CHARACTERS = 1024 * 1024
 MAX_DEPTH = LIMITS.depth  # levels of lists and mappings, in front matter and in JSON metadata
 MAX_VALUES = 50_000  # scalars, lists and mappings together: bounds time and memory
 MAX_TOML_CHARACTERS = 64 * 1024  # tomllib is pure Python
+MOST_MENDED = 16 * 1024  # characters: no person types more; a longer broken block is refused
 TEXT_TAG = "tag:yaml.org,2002:str"
 CORE_TAGS = frozenset(
     f"tag:yaml.org,2002:{name}"
@@ -32,7 +33,14 @@ CORE_TAGS = frozenset(
 
 
 class FrontMatterError(UnreadableError):
-    """The block is there but cannot be read. ``line`` counts from 1 in the whole file."""
+    """The block is there but cannot be read. ``line`` counts from 1 in the whole file.
+
+    ``refused``: it is not a slip of the pen, but made to cost memory or time, or to make objects.
+    """
+
+    def __init__(self, reason: str, line: int | None = None, *, refused: bool = False) -> None:
+        super().__init__(reason, line)
+        self.refused = refused
 
 
 class Plain(str):
@@ -73,14 +81,24 @@ def read_front_matter(text: str, depth: int = MAX_DEPTH) -> FrontMatter:
     start = text.find("\n") + 1
     closing = _CLOSING[fence].search(text, start) if start else None
     if closing is None or closing.start() - start > MAX_FRONT_MATTER_CHARACTERS + 1:
-        return _unclosed(text, start, fence)
+        return _unclosed(text, start, fence, huge=closing is not None)
     block = text[start : closing.start()]
     if len(block) > MAX_FRONT_MATTER_CHARACTERS:
-        raise FrontMatterError(f"front matter over {MAX_FRONT_MATTER_CHARACTERS // 1024} KB", 1)
-    read = _read_yaml(block, depth) if fence == "---" else _read_toml(block, depth)
+        most = f"front matter over {MAX_FRONT_MATTER_CHARACTERS // 1024} KB"
+        raise FrontMatterError(most, 1, refused=True)
+    try:
+        read = _read_yaml(block, depth) if fence == "---" else _read_toml(block, depth)
+    except FrontMatterError as error:
+        if len(block) <= MOST_MENDED and not block.startswith("%"):  # a directive of YAML
+            raise
+        raise FrontMatterError(error.reason, _line(error), refused=True) from None
     if read is None:
         return FrontMatter(body=text)
     return FrontMatter(*read, body=text[closing.end() :].removeprefix("\n"))
+
+
+def _line(error: FrontMatterError) -> int | None:
+    return error.line if isinstance(error.line, int) else None
 
 
 def as_data(value: Any) -> Any:
@@ -100,14 +118,17 @@ def as_data(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _unclosed(text: str, start: int, fence: str) -> FrontMatter:
-    """A lone ``---`` is a rule, unless what follows it is clearly meant as front matter."""
+def _unclosed(text: str, start: int, fence: str, *, huge: bool) -> FrontMatter:
+    """A lone ``---`` is a rule, unless what follows it is clearly meant as front matter.
+
+    ``huge``: it is closed, after more than front matter may hold.
+    """
     if not start:
         return FrontMatter(body=text)
     first = next((line for line in text[start : start + 2_000].split("\n") if line.strip()), "")
     if first and _LOOKS_LIKE_A_FIELD[fence].match(first):
-        closers = _CLOSERS[fence]
-        raise FrontMatterError(f"front matter opened here is never closed with {closers}", 1)
+        never = f"front matter opened here is never closed with {_CLOSERS[fence]}"
+        raise FrontMatterError(never, 1, refused=huge)
     return FrontMatter(body=text)
 
 
@@ -175,21 +196,29 @@ class _YamlReader:
             self._place(content, line)
             self.levels.append(_Level(content))
             if len(self.levels) > self.depth:
-                raise FrontMatterError(f"front matter is nested over {self.depth} levels", line)
+                nested = f"front matter is nested over {self.depth} levels"
+                raise FrontMatterError(nested, line, refused=True)
         elif isinstance(event, yaml.CollectionEndEvent):
             self.levels.pop()
 
     def _check(self, event: yaml.NodeEvent, line: int) -> None:
         self.values += 1
         if self.values > MAX_VALUES:
-            raise FrontMatterError(f"front matter holds over {MAX_VALUES} values", line)
+            most = f"front matter holds over {MAX_VALUES} values"
+            raise FrontMatterError(most, line, refused=True)
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
-            raise FrontMatterError(
-                "front matter: YAML aliases and anchors (& and *) are refused", line
+            raise FrontMatterError(  # an alias of nothing is prose, as in `title: *Important*`
+                "front matter: YAML aliases and anchors (& and *) are refused",
+                line,
+                refused=not isinstance(event, yaml.AliasEvent),
             )
         tag = getattr(event, "tag", None)
         if tag is not None and tag not in CORE_TAGS:
-            raise FrontMatterError(f"front matter: the YAML tag {tag[:60]} is refused", line)
+            raise FrontMatterError(
+                f"front matter: the YAML tag {tag[:60]} is refused",
+                line,
+                refused=True,
+            )
 
     def _place(self, value: Any, line: int) -> None:
         if not self.levels:
@@ -244,11 +273,13 @@ _TOML_STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'")
 
 def _read_toml(block: str, depth: int) -> tuple[dict[str, Any], dict[str, int]]:
     if len(block) > MAX_TOML_CHARACTERS:
-        raise FrontMatterError(f"TOML front matter over {MAX_TOML_CHARACTERS // 1024} KB", 1)
+        most = f"TOML front matter over {MAX_TOML_CHARACTERS // 1024} KB"
+        raise FrontMatterError(most, 1, refused=True)
     for number, line in enumerate(block.split("\n"), start=2):
         if line.count(".") > depth and _TOML_STRING.sub("", line).count(".") > depth:
             # tomllib takes a dotted key in quadratic time: 64 KB of `a.a.a…` cost 14 s
-            raise FrontMatterError(f"front matter is nested over {depth} levels", number)
+            nested = f"front matter is nested over {depth} levels"
+            raise FrontMatterError(nested, number, refused=True)
     try:
         fields = tomllib.loads("\n" + block)  # the newline stands for the fence: lines fit the file
     except tomllib.TOMLDecodeError as error:
@@ -257,9 +288,9 @@ def _read_toml(block: str, depth: int) -> tuple[dict[str, Any], dict[str, int]]:
         raise FrontMatterError(f"front matter: {reason}", int(found[1]) if found else 1) from None
     except (RecursionError, ValueError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise FrontMatterError(f"front matter: {reason}", 1) from None
+        raise FrontMatterError(f"front matter: {reason}", 1, refused=True) from None
     if deeper_than(fields, depth):
-        raise FrontMatterError(f"front matter is nested over {depth} levels", 1)
+        raise FrontMatterError(f"front matter is nested over {depth} levels", 1, refused=True)
     return {key: _toml_value(value) for key, value in fields.items()}, {}
 
 

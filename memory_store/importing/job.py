@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr
 
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import checked_type, clean_topics
-from memory_store.importing.source_file import Failure, Found, Skip
+from memory_store.importing.source_file import Failure, Found, Remark, Skip
 from memory_store.records import LISTED_IDS, Embedded, ImportReport, Progress, unheard
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.text.tokens import ANALYSER_VERSION
@@ -98,12 +98,18 @@ class ImportJob(Struct, frozen=True, kw_only=True):
 
 
 class Counts(Struct):
-    """What an import has done so far. ``forgotten`` names memories whose records are gone."""
+    """What an import has done so far.
+
+    ``forgotten`` names memories that were pruned, ``vanished`` those whose records are gone.
+    """
 
     imported: int = 0
     unchanged: int = 0
     replaced: int = 0
     forgotten: list[str] = field(default_factory=list)
+    vanished: list[str] = field(default_factory=list)
+    moved: list[tuple[str, str]] = field(default_factory=list)
+    warnings: list[tuple[str, str]] = field(default_factory=list)
     _failures: list[tuple[str, str]] = field(default_factory=list)
     _skips: list[tuple[str, str]] = field(default_factory=list)
     _ids: list[str] = field(default_factory=list)
@@ -111,8 +117,11 @@ class Counts(Struct):
     def fail(self, name: str, reason: str) -> None:
         self._failures.append((name, reason))
 
-    def leave_out(self, what: Skip | Failure) -> None:
-        """Count a file or record that was not read, for the reason it says."""
+    def leave_out(self, what: Skip | Failure | Remark) -> None:
+        """Count a file or record that was not read, for the reason it says, or a warning."""
+        if isinstance(what, Remark):
+            self.warnings.append((what.name, what.reason))
+            return
         kind = self._skips if isinstance(what, Skip) else self._failures
         kind.append((what.name, what.reason))
 
@@ -133,4 +142,7 @@ class Counts(Struct):
             degraded=tuple(degraded),
             ids=tuple(self._ids),
             forgotten=tuple(self.forgotten),
+            vanished=tuple(self.vanished),
+            moved=tuple(self.moved),
+            warnings=tuple(self.warnings),
         )

@@ -7,6 +7,8 @@ memory was read whose file or record seems to have left its source (``--prune``)
 
 from __future__ import annotations
 
+import os
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -68,6 +70,8 @@ class Ledger:
         self.keys = vault.keyring.of(collection)
         self._sources: dict[str, Source] = {}
         self._known: dict[str, Source | None] = {}
+        self._contents: dict[str, dict[bytes, list[bytes]]] = {}
+        self._renamed: set[bytes] = set()
 
     def file_tag(self, root: str | Path, ref: str) -> bytes:
         """The keyed tag of a file: of its source and of its path from there."""
@@ -154,15 +158,46 @@ class Ledger:
                 self._source(storage, path)
         self.note_sources()
 
-    def remove_gone(
+    def renamed(self, path: str, content: bytes) -> tuple[str, str] | None:
+        """The memory and the former path of a note with these bytes that is not there any more.
+
+        Each at most once; none that was edited here since, for the edit would be lost.
+        """
+        source = self.source_of(path)
+        if source is None:
+            return None
+        if path not in self._contents:
+            contents: dict[bytes, list[bytes]] = defaultdict(list)
+            self._contents[path] = contents
+            for known, tag in self.vault.reader().files.contents(source.id):
+                contents[known].append(tag)
+        keyring = self.vault.keyring
+        for tag in self._contents[path].get(content, ()):
+            rows = self.vault.reader().origins.of_file(tag, keyring.openable())
+            if len(rows) != 1 or tag in self._renamed:
+                continue
+            memory, collection, *stored = rows[0]
+            proven = Origin.proven(keyring.of(collection), memory, self.collection, stored)
+            if proven is None or proven.draft is None:
+                continue
+            with self.vault.moment() as (storage, opened):
+                row = storage.memories.rows([memory]).get(memory)
+                head: dict[str, Any] = open_head(keyring, row, opened) if row is not None else {}
+            at, ref = str(head.get("source") or ""), str(head.get("ref") or "")
+            if self.file_tag(at, ref) == tag and not os.path.lexists(Path(at, ref)):
+                self._renamed.add(tag)
+                return memory, ref
+        return None
+
+    def gone(
         self, source: str, files: set[bytes], records: Mapping[bytes, set[bytes]]
-    ) -> list[str]:
-        """Delete memories of a source whose file or record is gone. Returns where they were.
+    ) -> dict[str, str]:
+        """Memories of a source whose file or record is gone, and where they were.
 
         ``files`` are the tags of all files that are still there, ``records`` the origins found in
-        those that were read again. A file left out by other globs, but still there, is kept, and
-        so is what these keys do not open. A dry run deletes nothing. Raises OSError, and deletes
-        nothing, where a folder of the source cannot be listed.
+        those that were read again. A file left out by other globs, but still there, is not
+        gone, and what these keys do not open is not named. Raises OSError where a folder of the
+        source cannot be listed.
         """
         missing = self._missing(source, files, records)
         names: dict[str, str] = {}
@@ -175,9 +210,12 @@ class Ledger:
                 if file in records or path is None or not path.exists():
                     name = f"{at}: {ref or row.id}" if at else row.id
                     names[row.id] = shown(path or name)
-        if names and not self.request.dry_run:
-            delete_memories(self.vault, [*names], also=lambda now: now.files.forget_empty())
-        return sorted(names.values())
+        return names
+
+    def forget(self, memories: Sequence[str]) -> None:
+        """Delete memories that are gone from their source; a dry run deletes nothing."""
+        if memories and not self.request.dry_run:
+            delete_memories(self.vault, memories, also=lambda now: now.files.forget_empty())
 
     def _missing(
         self, source: str, files: set[bytes], records: Mapping[bytes, set[bytes]]

@@ -104,8 +104,7 @@ class _Import:
         named = [source for source in map(_source_path, self.request.paths) if source != STDIN]
         sources = [source for source in named if os.path.exists(source)]  # takes any name
         with self.ledger.vault.gate.entered():
-            if self.request.prune:
-                self._prune(sources, {source for source, _ in files}, importer)
+            self._look_for_gone(sources, {source for source, _ in files}, importer)
             if not self.request.dry_run:
                 self.ledger.remember(sources)
         self.job.progress("", len(files), len(files))
@@ -136,20 +135,30 @@ class _Import:
         except LockedError:
             self.counts.fail("", "the vault was locked: unlock it and upload the same again")
 
-    def _prune(self, sources: Sequence[str], filled: set[str], importer: FileImporter) -> None:
-        """Forget what left its source. Of a source that cannot be listed today, nothing is.
+    def _look_for_gone(
+        self, sources: Sequence[str], filled: set[str], importer: FileImporter
+    ) -> None:
+        """Name what left its source, and with ``prune`` forget it.
 
-        Nor of one that gave no file: an empty folder is more likely a disk that is not there.
+        Nothing of a source that cannot be listed today, nor of one that gave no file: an empty
+        folder is more likely a disk that is not there.
         """
+        prune = self.request.prune
         empty = "nothing to import is left in it, so nothing of it was forgotten"
         for source in sources:
             if source not in filled:
-                self.counts.fail(source, empty)
+                if prune:
+                    self.counts.fail(source, empty)
                 continue
             try:
-                seen = importer.seen_files, importer.seen_records
-                self.counts.forgotten += self.ledger.remove_gone(source, *seen)
+                gone = self.ledger.gone(source, importer.seen_files, importer.seen_records)
+                if prune:
+                    self.ledger.forget([*gone])
+                named = self.counts.forgotten if prune else self.counts.vanished
+                named += sorted(gone.values())
             except OSError as error:
+                if not prune:  # the walk has named the folder
+                    continue
                 kept = f"{refusal(error)}, so nothing of {shown(source)} was forgotten"
                 self.counts.fail(shown(error.filename or source), kept)
 
@@ -166,11 +175,12 @@ def _source_path(path: str) -> str:
 
 def _found_files(request: ImportRequest, counts: Counts) -> Iterator[tuple[str, SourceFile]]:
     seen: set[Path] = set()
+    named = {shown(path) for path in request.paths}  # not skipped in their folder: taken by name
     for path in request.paths:
         for found in walk(path, request.glob, request.exclude, seen=seen):
             if isinstance(found, SourceFile):
                 yield _source_path(path), found
-            else:
+            elif not (isinstance(found, Skip) and found.name in named - {shown(path)}):
                 counts.leave_out(found)
 
 

@@ -3,9 +3,9 @@
 Boundary: a hostile file costs bounded memory. It is opened once, without following a link that took
 its place and without waiting for a pipe. Names reach messages without control characters.
 
-Text is UTF-8, or UTF-16 that says so; nothing is guessed. A wrong byte is reported with its line
-and offset: read in some other encoding, it would put text into the store that its author never
-wrote, without a warning.
+Text is UTF-8, or UTF-16 that says so. A note that is neither is read as Latin-1 where that gives
+plain text, with a warning. UTF-8 that is damaged, and rows, are not: the wrong byte is reported
+with its line and offset.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from math import inf
@@ -28,6 +29,7 @@ from memory_store.records import MemoryDraft
 STDIN = "stdin"
 SNIFFED_BYTES = 8_192  # a NUL among them means binary, as git and grep decide
 MAX_LINE_BYTES = 16 * 1024 * 1024  # of NDJSON and tables: a line is read into memory whole
+_CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 TEXT_COLUMNS = ("text", "body", "content", "note")
 """Where a row's text is looked for, in this order, when no column is named."""
@@ -58,6 +60,20 @@ class Failure(Struct, frozen=True):
 
     name: str
     reason: str
+
+
+class Remark(Struct, frozen=True):
+    """A warning about something that was imported all the same. ``name`` as in a failure."""
+
+    name: str
+    reason: str
+
+
+class Decoded(Struct, frozen=True):
+    """The text of a file; ``remark`` says how it was read, where that was not as usual."""
+
+    text: str
+    remark: str | None = None
 
 
 class Broken(Struct, frozen=True):
@@ -147,12 +163,26 @@ class SourceFile(Struct, frozen=True):
             raise UnreadableError(too_large(limits))
         return data
 
+    def decoded(self, limits: Limits) -> Decoded:
+        """As :meth:`text`; what is neither UTF-8 nor UTF-16 is read as Latin-1, where it can be."""
+        data = self.data(limits, text=True)
+        try:
+            return Decoded(self._text(data))
+        except UnreadableError as error:
+            text = latin_text(data)
+            if text is None:
+                raise
+            read = "read as Latin-1. Save the file as UTF-8 if letters look wrong"
+            return Decoded(text, f"{error.reason}; {read}")
+
     def text(self, limits: Limits) -> str:
         """The text without byte order mark and with ``\\n`` newlines.
 
         Raises as :meth:`data` does, for blank text, and for what is neither UTF-8 nor UTF-16.
         """
-        data = self.data(limits, text=True)
+        return self._text(self.data(limits, text=True))
+
+    def _text(self, data: bytes) -> str:
         utf16 = data.startswith(UTF16_MARKS)
         try:
             text = data.decode("utf-16" if utf16 else "utf-8-sig").replace("\r\n", "\n")
@@ -193,7 +223,7 @@ class SourceFile(Struct, frozen=True):
 
 
 Found = SourceFile | Skip | Failure
-Item = MemoryDraft | Skip | Failure
+Item = MemoryDraft | Skip | Failure | Remark
 
 
 class Reader(Struct, frozen=True):
@@ -222,6 +252,24 @@ class Reader(Struct, frozen=True):
 def is_binary(head: bytes) -> bool:
     """Whether a file that begins so holds no text."""
     return b"\0" in head[:SNIFFED_BYTES] and not head.startswith(UTF16_MARKS)
+
+
+def latin_text(data: bytes) -> str | None:
+    """The text of bytes in Latin-1 (as Windows writes it); ``None`` where they look like none.
+
+    Control characters belong to no note. Where at least half of what is not ASCII is good UTF-8,
+    it is UTF-8 that was damaged.
+    """
+    if data.startswith((*UTF16_MARKS, codecs.BOM_UTF8)) or _CONTROLS.search(data):
+        return None
+    read = [one for one in data.decode("utf-8", "replace") if not one.isascii()]
+    damaged = read.count("\ufffd")
+    if len(read) - damaged >= damaged:
+        return None
+    try:
+        return data.decode("cp1252").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        return None
 
 
 def _mark_length(data: bytes) -> int:

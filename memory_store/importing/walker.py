@@ -16,6 +16,7 @@ from typing import IO
 
 from memory_store.importing.globs import Glob
 from memory_store.importing.readers import reader_of, reader_of_suffix
+from memory_store.importing.readers.markdown import no_reader
 from memory_store.importing.source_file import (
     LIMITS,
     STDIN,
@@ -44,9 +45,10 @@ def walk(
 ) -> Iterator[Found]:
     """Every file to import under ``path``, in a stable order, but those ``seen`` before.
 
-    Folders give their Markdown and text files or, with ``globs``, the files that match one;
-    a named file is taken whatever its kind. A pattern without ``/`` is matched against names, one
-    with ``/`` against the path from the folder; ``**`` spans folders. ``-`` is standard
+    Folders give their Markdown and text files, and a :class:`Skip` for each file of another kind;
+    with ``globs``, the files that match one, and no word of the others. A named file is taken
+    whatever its kind. A pattern without ``/`` is matched against names, one with ``/`` against the
+    path from the folder; ``**`` spans folders. ``-`` is standard
     input, read from ``stdin``. Raises :class:`BadInputError` for a malformed pattern.
     """
     wanted, unwanted = [Glob(g) for g in globs], [Glob(e) for e in excludes]
@@ -165,7 +167,7 @@ class _Folder:
                     return Failure(f"{name}/", f"deeper than {MAX_FOLDER_DEPTH} folders")
                 return relative
             if not self._is_wanted(relative):
-                return None
+                return None if self.wanted else Skip(name, _unread(entry.name))
             if excluded:
                 return Skip(name, "excluded")
             status = entry.stat(follow_symlinks=False)
@@ -195,6 +197,14 @@ class _Folder:
 
     def _shown(self, relative: str) -> str:
         return shown(self.given / relative)
+
+
+def _unread(name: str) -> str:
+    """Why a file in a folder is passed over: it has many records, or no reader knows its kind."""
+    suffix = Path(name).suffix.lower()
+    if reader_of_suffix(name) is not None:
+        return f"{suffix} holds many records: name it, or match it by a pattern, to import it"
+    return no_reader(shown(suffix))
 
 
 def refusal(error: Exception) -> str:

@@ -25,7 +25,9 @@ class ImportReport(Struct, frozen=True):
 
     ``ids`` are those of the memories that were written, new or replaced, in the order in which
     they were: the first :data:`LISTED_IDS` of them. ``forgotten`` says of each pruned memory where
-    its source had it.
+    its source had it, ``vanished`` the same of those that are gone there and kept here. ``moved``
+    pairs the old with the new name of a file that was renamed; its memories count as replaced.
+    ``warnings`` pair the name of what was imported all the same with what is wrong with it.
     """
 
     imported: int = 0
@@ -39,6 +41,9 @@ class ImportReport(Struct, frozen=True):
     degraded: Sequence[str] = ()
     ids: Sequence[str] = ()
     forgotten: Sequence[str] = ()
+    vanished: Sequence[str] = ()
+    moved: Sequence[tuple[str, str]] = ()
+    warnings: Sequence[tuple[str, str]] = ()
 
     def summary(self) -> str:
         """``imported N, unchanged N, replaced N, skipped N, failed N`` (and pruned, if any)."""

@@ -11,7 +11,7 @@ from typing import IO
 from msgspec.structs import replace
 
 from memory_store.importing.readers import read_file
-from memory_store.importing.source_file import Failure, Skip, SourceFile
+from memory_store.importing.source_file import Failure, Remark, Skip, SourceFile
 from memory_store.importing.walker import walk
 from memory_store.records import MemoryDraft
 
@@ -23,6 +23,7 @@ class Outcome:
     drafts: list[MemoryDraft] = field(default_factory=list)
     skips: dict[str, str] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    warnings: dict[str, str] = field(default_factory=dict)
 
     @property
     def refs(self) -> list[str | None]:
@@ -60,6 +61,8 @@ def read(
                 outcome.skips[item.name] = item.reason
             elif isinstance(item, Failure):
                 outcome.failures[item.name] = item.reason
+            elif isinstance(item, Remark):
+                outcome.warnings[item.name] = item.reason
             else:
                 outcome.drafts.append(item)
     return outcome

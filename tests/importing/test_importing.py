@@ -63,8 +63,8 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(
 
 
 def test_one_broken_file_loses_nothing_else(store: MemoryStore, tmp_path: Path) -> None:
-    notes = write(tmp_path / "notes", good="Fine.", bad="---\ntags: [unclosed\n---\nText.")
-    (notes / "odd.md").write_text(f"---\ntopics: [{'t' * 300}]\n---\nRoses.")
+    notes = write(tmp_path / "notes", good="Fine.", bad="---\ntags: &all [a]\n---\nText.")
+    (notes / "odd.md").write_text("---\ntags: !include roses\n---\nRoses.")
     report = store.import_paths([notes])
     assert (report.imported, report.failed) == (1, 2)
     assert [m.text for m in store.list()] == ["Fine."]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -216,15 +217,35 @@ def test_a_text_full_of_hashtags_gives_as_many_topics_as_a_memory_may_have(note:
         ("---\na: 1\ndate: 2023-02-30\n---\nwords", 3, "date: '2023-02-30' is not a date"),
         ("---\ndate: 05/06/2024\n---\nwords", 2, "day/month or month/day"),
         ("---\na: 1\n\ntags: {a: b}\n---\nwords", 4, "tags: topics are a list or text"),
-        ("---\na: &x 1\nb: *x\n---\nwords", 2, "aliases and anchors"),
-        ("---\na: !!python/object/apply:os.system [ls]\n---\nwords", 2, "tag"),
         ('---\na: "\\ud800"\n---\nwords', 2, ""),
         ("---\na: \x07\n---\nwords", 2, ""),
         ("+++\na = 1\ntitle x\n+++\nwords", 3, "Expected '='"),
         ("+++\na = 1\nwords", 1, "never closed with +++"),
     ],
 )
-def test_broken_front_matter_names_file_and_line(
+def test_broken_front_matter_keeps_the_note_and_a_warning_names_file_and_line(
+    put: Put, text: str, line: int, reason: str
+) -> None:
+    put("good.md", "words")
+    put("bad.md", text)
+    outcome = read(".")
+    assert outcome.refs == ["bad.md", "good.md"]
+    assert not outcome.failures
+    assert list(outcome.warnings) == [f"bad.md:{line}"]
+    assert reason in outcome.warnings[f"bad.md:{line}"]
+    assert "words" in outcome.drafts[0].text
+    kept = f"{outcome.drafts[0].text} {outcome.drafts[0].metadata}"
+    assert all(word in kept for word in re.findall(r"\w{3,}", text.replace("\\ud800", "")))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("---\na: &x 1\nb: *x\n---\nwords", 2, "aliases and anchors"),
+        ("---\na: !!python/object/apply:os.system [ls]\n---\nwords", 2, "tag"),
+    ],
+)
+def test_front_matter_made_to_do_harm_is_refused_with_file_and_line(
     put: Put, text: str, line: int, reason: str
 ) -> None:
     put("good.md", "words")
@@ -235,6 +256,21 @@ def test_broken_front_matter_names_file_and_line(
     assert reason in outcome.failures[f"bad.md:{line}"]
 
 
+def test_a_field_that_cannot_be_read_leaves_the_others_as_they_are(put: Put) -> None:
+    put("a.md", "---\ntitle: Lease\ntags: [home]\ndate: 05/06/2024\n---\nwords")
+    (draft,) = read("a.md").drafts
+    assert (draft.title, draft.topics, draft.text) == ("Lease", ("home",), "words")
+    assert draft.metadata == {"date": "05/06/2024"}
+
+
+def test_a_star_before_a_title_or_a_template_is_a_slip_and_no_attack(put: Put) -> None:
+    put("a.md", "---\ntitle: *Important* things\n---\nwords")
+    put("b.md", "---\ntitle: {{title}}\n---\nwords")
+    outcome = read(".")
+    assert outcome.refs == ["a.md", "b.md"]
+    assert list(outcome.warnings) == ["a.md:2", "b.md:2"]
+
+
 @pytest.mark.parametrize("content", ["", " \n\t\n", "---\ntitle: x\n---\n\n", "\ufeff"])
 def test_a_note_without_text_is_skipped_as_empty(put: Put, content: str) -> None:
     put("a.md", content)
@@ -243,18 +279,46 @@ def test_a_note_without_text_is_skipped_as_empty(put: Put, content: str) -> None
     assert not outcome.failures
 
 
-def test_binary_files_are_skipped_and_wrong_encodings_name_the_byte(put: Put) -> None:
+def test_binary_files_are_skipped_and_damaged_text_names_the_byte(put: Put) -> None:
     put("a.md", b"GIF89a\0\0\0")
-    put("b.md", b"first\nna\xefve")
     put("c.md", "\ufeff".encode() + b"caf\xe9")
     put("d.md", "words".encode("utf-16") + b"\x00")
+    put("e.md", "Käse, Brühe".encode() + b", caf\xe9")
+    put("f.md", b"\x7fELF\xe9")
     outcome = read(".")
+    assert not outcome.drafts
     assert outcome.skips == {"a.md": "binary"}
     assert outcome.failures == {
-        "b.md:2": "not UTF-8: byte 0xef at offset 8",
         "c.md:1": "not UTF-8: byte 0xe9 at offset 6",
         "d.md:1": "not UTF-16: byte 0x00 at offset 12",
+        "e.md:1": "not UTF-8: byte 0xe9 at offset 18",
+        "f.md:1": "not UTF-8: byte 0xe9 at offset 4",
     }
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.txt"])
+def test_latin_1_is_read_as_such_with_a_warning(put: Put, name: str) -> None:
+    put(name, b"first\r\nna\xefve \x84words\x93")
+    outcome = read(".")
+    assert [draft.text for draft in outcome.drafts] == ["first\nnaïve „words“"]
+    assert outcome.warnings[name].startswith("not UTF-8: byte 0xef at offset 9; read as Latin-1")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"%PDF-1.4 plain", b"{\\rtf1 words}", b"PK\x03\x04", b"\x1f\x8b\x08"],
+)
+def test_a_named_file_that_no_reader_knows_is_skipped_and_never_taken_as_bytes(
+    put: Put, content: bytes
+) -> None:
+    put("a.xyz", content)
+    assert read("a.xyz").skips == {"a.xyz": "no reader for .xyz"}
+
+
+def test_text_of_rst_and_org_files_is_always_taken(put: Put) -> None:
+    put("a.rst", "words")
+    put("b.org", "words")
+    assert read(".").refs == ["a.rst", "b.org"]
 
 
 def test_plain_text_keeps_its_dashes_and_gives_its_hashtags(put: Put) -> None:

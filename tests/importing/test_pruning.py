@@ -171,7 +171,7 @@ def test_prune_forgets_nothing_of_a_source_that_is_not_there_or_empty(
 def test_prune_keeps_what_cannot_be_read_today(store: MemoryStore, tmp_path: Path) -> None:
     notes = write(tmp_path / "notes", a="Alpha.", b="Beta.", c="Gamma.")
     store.import_paths([notes])
-    (notes / "a.md").write_text("---\ntags: [unclosed\n---\nAlpha.")
+    (notes / "a.md").write_text("---\ntags: &all [unclosed]\n---\nAlpha.")
     (notes / "b.md").write_bytes(b"\x00\x01binary\x00")
     report = store.import_paths([notes], prune=True)
     assert (report.pruned, report.failed, report.skipped) == (0, 1, 1)

@@ -55,7 +55,7 @@ def test_the_text_may_be_in_any_column_that_is_named(put: Put) -> None:
     assert read("rows.json", text_column="story").only.text == "once"
     reason = read("rows.json").failures["rows.json:1"]
     assert "'id', 'Story'" in reason
-    assert "--text-column" in reason
+    assert "name the column that holds the text" in reason
 
 
 def test_a_broken_row_of_an_array_costs_only_itself(rows: Rows) -> None:
@@ -213,7 +213,7 @@ def test_a_table_that_is_not_there_lists_those_that_are(here: Path) -> None:
         "create virtual table found using fts5(text)",
     )
     there = "the file has: days, notes"
-    assert read("a.db").failures == {"a.db": f"name a table with --table; {there}"}
+    assert read("a.db").failures == {"a.db": f"name the table to import; {there}"}
     for name in ("look", "found", "found_data", "sqlite_master", "notes; drop table notes", 'n"'):
         assert read("a.db", table=name).failures == {"a.db": f"no table {name!r}; {there}"}
 
@@ -293,12 +293,14 @@ def test_a_note_from_standard_input_is_named_by_its_text() -> None:
 
 def test_broken_standard_input_is_named_so() -> None:
     typed = io.TextIOWrapper(io.BytesIO(b"caf\xe9"), encoding="utf-8")
-    assert read("-", stdin=typed).failures == {
-        "standard input:1": "not UTF-8: byte 0xe9 at offset 3"
-    }
+    assert (
+        read("-", stdin=typed)
+        .warnings["standard input"]
+        .startswith("not UTF-8: byte 0xe9 at offset 3; read as Latin-1")
+    )
     assert read("-", stdin=io.StringIO(" \n")).skips == {"standard input": "empty"}
     assert read("-", stdin=io.StringIO("a\0b")).skips == {"standard input": "binary"}
-    assert list(read("-", stdin=io.StringIO("---\na: b: c\n---\n")).failures) == [
+    assert list(read("-", stdin=io.StringIO("---\na: b: c\n---\n")).warnings) == [
         "standard input:2"
     ]
 

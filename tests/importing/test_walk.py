@@ -22,7 +22,12 @@ def test_a_folder_gives_its_markdown_and_text_files_in_a_stable_order(put: Put) 
         put(f"notes/{name}", "words")
     outcome = read("notes")
     assert outcome.refs == ["a.MD", "b.md", "sub/d.txt", "sub/deep/c.markdown"]
-    assert not outcome.skips
+    rows = ".json holds many records: name it, or match it by a pattern, to import it"
+    assert outcome.skips == {
+        "notes/sub/e.json": rows,
+        "notes/f.png": "no reader for .png",
+        "notes/g.py": "no reader for .py",
+    }
     assert not outcome.failures
 
 

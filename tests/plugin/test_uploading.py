@@ -56,8 +56,17 @@ async def test_a_name_with_a_slip_makes_no_collection(served: Served) -> None:
     ]
 
 
-async def test_a_file_that_is_not_utf_8_is_said_to_be_mended(served: Served) -> None:
+async def test_latin_1_is_imported_with_a_warning(served: Served) -> None:
     done = await imported(served.by("wanda"), {"latin1.md": "Kümmel".encode("latin-1")})
+    assert (done["imported"], done["failures"]) == (1, [])
+    page = await served.by("wanda").get(f"{served.base}/import/{done['job']}")
+    said = " ".join(BeautifulSoup(page.text, "html.parser").find(class_="hy-named").text.split())
+    assert said.startswith("latin1.md")
+    assert "read as Latin-1" in said
+
+
+async def test_a_file_that_is_not_utf_8_is_said_to_be_mended(served: Served) -> None:
+    done = await imported(served.by("wanda"), {"latin1.md": "Kü".encode() + b"mmel \xfc"})
     page = await served.by("wanda").get(f"{served.base}/import/{done['job']}")
     said = " ".join(BeautifulSoup(page.text, "html.parser").find(class_="hy-named").text.split())
     assert said.startswith("latin1.md:1 is not UTF-8: byte 0xfc")

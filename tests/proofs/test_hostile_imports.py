@@ -72,7 +72,7 @@ def traps(folder: Path, elsewhere: Path) -> dict[str, str]:
     (folder / "deep.json").write_text("[" * 1_000_000)
     (folder / "deep.md").write_text("---\na: " + "[" * 500_000 + "\n---\nwords")
     (folder / os.fsdecode(b"\xff\xfe.md")).write_text("words")
-    (folder / "escape\x1b[2J.md").write_text("---\na: [\n---\n")
+    (folder / "escape\x1b[2J.md").write_text("---\na: &x [*x]\n---\n")
     return {
         "sparse.md": "larger than",
         "sparse.txt": "larger than",

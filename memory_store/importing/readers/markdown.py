@@ -1,58 +1,108 @@
 """Markdown and plain text: one memory a file.
 
-Markdown has YAML or TOML front matter at its head; plain text is all body. Files of an unknown
-suffix are read as text, too.
+Markdown has YAML or TOML front matter at its head; plain text is all body. A note is not lost for
+its front matter: what cannot be read of it stays in the text, with a warning. A file of an unknown
+suffix that was named is read if it is text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from msgspec.structs import replace
 
 from memory_store.dates import date_in_name, format_epoch
 from memory_store.importing.drafts import with_text_topics
 from memory_store.importing.fields import FieldError, Record
-from memory_store.importing.front_matter import FrontMatter, read_front_matter
+from memory_store.importing.front_matter import (
+    FrontMatter,
+    FrontMatterError,
+    as_data,
+    read_front_matter,
+)
 from memory_store.importing.notes import first_heading
 from memory_store.importing.source_file import (
     Item,
     LeftOutError,
     Limits,
     Reader,
+    Remark,
     SourceFile,
     UnreadableError,
 )
 from memory_store.records import MemoryDraft
 
+KEPT_IN_TEXT = "the note was imported, with its front matter as part of the text"
+KEPT_AS_METADATA = "the note was imported, with this field as it is among its metadata"
+SIGNATURES = (b"%PDF-", b"{\\rtf", b"PK\x03\x04", b"\x1f\x8b")
+"""How files begin that are text in part only: PDF, RTF, zip archives, gzip."""
+
 
 def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
-    """The note."""
-    yield _note(file, read_front_matter(file.text(limits), limits.depth))
+    """The note, and warnings about its encoding and its front matter."""
+    decoded = file.decoded(limits)
+    try:
+        parts = read_front_matter(decoded.text, limits.depth)
+    except FrontMatterError as error:
+        if error.refused:
+            raise
+        yield _completed(file, Record({}).draft(decoded.text.removesuffix("\n")))
+        yield _remark(file, error.line, f"{error.reason}; {KEPT_IN_TEXT}")
+    else:
+        yield from _note(file, parts)
+    if decoded.remark:
+        yield Remark(file.name, decoded.remark)
 
 
 def read_text(file: SourceFile, limits: Limits) -> Iterator[Item]:
     """The note, all of it body."""
-    yield _note(file, FrontMatter(body=file.text(limits)))
+    suffix = file.path.suffix.lower()
+    if suffix in TEXT.suffixes:
+        decoded = file.decoded(limits)
+        yield from _note(file, FrontMatter(body=decoded.text))
+        if decoded.remark:
+            yield Remark(file.name, decoded.remark)
+        return
+    if file.head().startswith(SIGNATURES):
+        raise LeftOutError(no_reader(suffix))
+    yield from _note(file, FrontMatter(body=file.text(limits)))
 
 
-def _note(file: SourceFile, read: FrontMatter) -> MemoryDraft:
+def no_reader(suffix: str) -> str:
+    """Why a file of an unknown suffix is skipped."""
+    return f"no reader for {suffix}" if suffix else "no reader for files without a suffix"
+
+
+def _remark(file: SourceFile, line: int | str | None, reason: str) -> Remark:
+    return Remark(f"{file.name}:{line}" if line else file.name, reason)
+
+
+def _note(file: SourceFile, read: FrontMatter) -> Iterator[Item]:
     """A file as one memory; where its body is blank, by the front matter's own ``text``.
 
-    Raises LeftOutError, UnreadableError.
+    A field that cannot be read becomes metadata, with a warning; in an export, which no person
+    wrote, it raises UnreadableError. Raises LeftOutError for a blank note.
     """
     fields, body = dict(read.fields), read.body.removesuffix("\n")
     if not body.strip() and isinstance(fields.get("text"), str):
         body = str(fields.pop("text"))
     if not body.strip():
         raise LeftOutError("empty")
-    record = Record(fields)
-    exported = record.is_export
-    try:
-        draft = record.draft(body)
-    except FieldError as error:
-        raise UnreadableError(error.reason, read.lines.get(error.key)) from None
-    return replace(draft, title=draft.title or "") if exported else _completed(file, draft)
+    exported, kept, remarks = Record(fields).is_export, dict[str, Any](), list[Remark]()
+    while True:
+        try:
+            draft = Record(dict(fields)).draft(body)
+            break
+        except FieldError as error:
+            line = read.lines.get(error.key)
+            if exported or error.key not in fields:
+                raise UnreadableError(error.reason, line) from None
+            kept[error.key] = as_data(fields.pop(error.key))
+            remarks.append(_remark(file, line, f"{error.reason}; {KEPT_AS_METADATA}"))
+    draft = replace(draft, metadata={**draft.metadata, **kept}) if kept else draft
+    yield replace(draft, title=draft.title or "") if exported else _completed(file, draft)
+    yield from remarks
 
 
 def _completed(file: SourceFile, draft: MemoryDraft) -> MemoryDraft:
@@ -80,4 +130,4 @@ READER = Reader(
     read,
     lambda head: head.startswith((b"---\n", b"+++\n")),  # it opens with front matter
 )
-TEXT = Reader("text", (".txt",), read_text)
+TEXT = Reader("text", (".txt", ".rst", ".org"), read_text)

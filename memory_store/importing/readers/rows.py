@@ -57,7 +57,7 @@ def no_text_column(columns: Iterable[str], candidates: tuple[str, ...]) -> str:
     listed = ", ".join(repr(name[:60]) for name in names[:20]) or "none"
     more = f" and {len(names) - 20} more" if len(names) > 20 else ""
     wanted = " or ".join(candidates)
-    return f"no text column ({wanted}); it has {listed}{more}; name one with --text-column"
+    return f"no text column ({wanted}); it has {listed}{more}; name the column that holds the text"
 
 
 def _item(file: SourceFile, where: str, row: Row) -> Item:

@@ -69,7 +69,7 @@ def _rows(
     if table is None and len(tables) == 1:
         table = tables[0]
     if table is None or table not in tables:
-        wrong = "name a table with --table" if table is None else f"no table {table!r}"
+        wrong = "name the table to import" if table is None else f"no table {table!r}"
         yield Broken(None, f"{wrong}; the file has: {', '.join(tables[:50]) or 'none'}")
         return
     columns, keys = _columns(connection, table)

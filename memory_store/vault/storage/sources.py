@@ -72,6 +72,10 @@ class SourceFiles(Table):
             (listed(collections), tag),
         )
 
+    def contents(self, source: str) -> list[tuple[bytes, bytes]]:
+        """(content, tag) of all files of a source."""
+        return self._all("select content, tag from vault_source_files where source = ?", (source,))
+
     def write(self, files: Sequence[tuple[bytes, str, bytes]]) -> None:
         """Write (tag, source, content) of some files, in place of what was remembered of them."""
         self._insert("or replace into vault_source_files (tag, source, content)", *files)
@@ -119,6 +123,18 @@ class Origins(Table):
             (origin,),
         )
         return None if found is None else (found[0], found[1], found[2:])
+
+    def of_file(
+        self, file: bytes, collections: Collection[str]
+    ) -> list[tuple[str, str, Any, Any, Any]]:
+        """(memory, collection, origin, draft, file) of what came from a file."""
+        return self._all(
+            f"""
+            select m.memory, h.collection, m.origin, m.draft, m.file from memory_sources m
+            join memories h on h.id = m.memory where m.file = ? and h.collection {LISTED}
+            """,
+            (file, listed(collections)),
+        )
 
     def of_source(
         self, source: str, collections: Collection[str]
