@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from memory_store.actions.action import Opened, action
 from memory_store.actions.collections import collection_ids
 from memory_store.actions.reads import shown
-from memory_store.errors import ConflictError
+from memory_store.errors import ConflictError, ModelMismatchError
 from memory_store.importing.drafts import (
     memory_from_draft,
     with_text_topics,
@@ -113,11 +113,41 @@ def run_import(opened: Opened, job: ImportJob) -> ImportReport:
 def _imported(opened: Opened, job: ImportJob) -> ImportReport:
     from memory_store.importing import pipeline
 
-    models = WritingEmbedders(opened.embedders, opened.vault)
-    made_by = models if job.request.embed else without_model
-    report = pipeline.run_import(opened.vault, job, made_by, models.failed)
-    unread = _unread_lines(models, opened.vault)
+    vault, wanted = opened.vault, job.request
+    models = WritingEmbedders(opened.embedders, vault)
+    later = job.words_first and wanted.embed and not wanted.dry_run
+    if later:  # a model that made none of the vectors there is refused before anything is written
+        with vault.gate.entered():
+            later = bool(_embedded_in(vault, models, wanted.collection))
+    made_by = models if wanted.embed and not later else without_model
+    report = pipeline.run_import(vault, job, made_by, models.failed)
+    if later:
+        from memory_store.session.reindex import embed_missing
+
+        job.in_words(report)
+        with vault.gate.entered():  # with collections that were made by the import
+            served = _embedded_in(vault, models, wanted.collection)
+        embed_missing(vault, models, models.failed, served, job.progress)
+    unread = _unread_lines(models, vault)
     return replace(report, degraded=(*report.degraded, *models.degraded, *unread))
+
+
+def _embedded_in(vault: OpenVault, models: WritingEmbedders, target: str | None) -> list[str]:
+    """The collections (by id) whose model is there.
+
+    Raises ModelMismatchError for the target of an import; another collection is left as it is.
+    """
+    names, served = vault.collections.names(), []
+    personal = vault.settings.personal
+    for collection in vault.keyring.readable():
+        try:
+            if models(collection) is not None:
+                served.append(collection)
+        except ModelMismatchError:
+            named = (names[collection], collection) if target is not None else (personal,)
+            if (target or collection) in named:
+                raise
+    return served
 
 
 def _unread_lines(models: WritingEmbedders, vault: OpenVault) -> list[str]:

@@ -84,13 +84,35 @@ def import_(
     if not (no_embed or options["dry_run"]):
         no_embed = offer_model(chosen_embedder(store.embedder_name()), store.path)
     request = ImportRequest.of_paths(paths, topics=topic, embed=not no_embed, **options)
+    written: list[ImportReport] = []
     try:
         with Progress() as progress:
+
+            def in_words(report: ImportReport) -> None:
+                written.append(report)
+                progress.in_words(report.imported + report.replaced)
+
             report = store.run_import(
-                ImportJob(request=request, progress=progress, embedded=progress.embedded)
+                ImportJob(
+                    request=request,
+                    progress=progress,
+                    embedded=progress.embedded,
+                    words_first=True,
+                    in_words=in_words,
+                )
             )
     except KeyboardInterrupt:
-        click.echo("Stopped. What was imported so far is kept: run it again to go on.", err=True)
+        if not written:
+            click.echo(
+                "Stopped. What was imported so far is kept: run it again to go on.", err=True
+            )
+            sys.exit(EXIT_INTERRUPTED)
+        _print_report(written[0], request.dry_run, verbose)
+        click.echo(
+            "Stopped while embedding. All of it can be searched by words and topics; for search by "
+            f"meaning go on with: memory-store reindex {store.path}",
+            err=True,
+        )
         sys.exit(EXIT_INTERRUPTED)
     if as_json:
         write_json(_report_object(report, request.dry_run))

@@ -82,6 +82,19 @@ class Progress:
             passages = f"embedding {done:,} of {total:,} passages"
             self(passages, files, of, logged=passages)
 
+    def in_words(self, memories: int) -> None:
+        """So many memories can be searched by their words; they are embedded from now on."""
+        if memories < MANY_FILES:
+            return
+        self._announced = True
+        self._clear()
+        click.echo(
+            f"{memories:,} memories can be searched by words and topics now. For search by meaning "
+            "they are embedded, the newest first, and that takes most of the time. Stop it at any "
+            "moment (Ctrl-C): memory-store reindex goes on.",
+            err=True,
+        )
+
     def _clear(self) -> None:
         if self._shown and self._drawn:
             sys.stderr.write("\r\x1b[K")

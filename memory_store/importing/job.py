@@ -86,6 +86,9 @@ class ImportJob(Struct, frozen=True, kw_only=True):
     ``written`` is called with the report so far, after each batch. ``stopped`` says whether to end:
     it is called between files at hand and before each batch, where an error it raises ends the
     import.
+
+    ``words_first``: words and topics of all files are written before the first of them is embedded;
+    ``in_words`` is then called with the report, for from there on all of it can be searched.
     """
 
     request: ImportRequest
@@ -95,6 +98,8 @@ class ImportJob(Struct, frozen=True, kw_only=True):
     embedded: Embedded = unheard
     written: Callable[[ImportReport], None] = unheard
     stopped: Callable[[], bool] = lambda: False
+    words_first: bool = False
+    in_words: Callable[[ImportReport], None] = unheard
 
 
 class Counts(Struct):

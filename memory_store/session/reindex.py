@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 BATCH = 64
+EMBEDDED_TOGETHER = 256  # memories in one transaction of :func:`embed_missing`
 
 
 def reindex(
@@ -77,6 +78,53 @@ def reindex(
     if failures:
         raise failures[0]
     return done
+
+
+def embed_missing(
+    vault: OpenVault,
+    embedders: Callable[[str], Embedder | None],
+    failed: Callable[[str, ModelUnavailableError], None],
+    collections: Collection[str],
+    progress: Callable[[str, int, int | None], None],
+) -> int:
+    """Embed every memory of these collections that has no vectors, newest first.
+
+    Resumable: a batch is one transaction. Batches are large, for texts of about one length are
+    embedded together, which is faster. ``progress`` is called with how many memories are done.
+    Returns how many there were.
+    """
+    with vault.gate.entered():
+        preparer = Indexer(vault, embedders, failed)
+        snapshot = vault.snapshot()
+        readable = vault.keyring.readable()
+        served = [one for one in readable if one in collections and preparer.embeds(one)]
+        lacking = [
+            ordinal
+            for ordinal in np.flatnonzero(snapshot.visible(served)).tolist()
+            if not snapshot.windows(ordinal)
+        ]
+        lacking.sort(key=lambda ordinal: -snapshot.created[ordinal])
+        pending = [snapshot.id(ordinal) for ordinal in lacking]
+    try:
+        for start in range(0, len(pending), EMBEDDED_TOGETHER):
+            some = pending[start : start + EMBEDDED_TOGETHER]
+            preparer.embedded = _within(progress, start, len(some), len(pending))
+            with vault.gate.entered():
+                _renew(vault, preparer, some)
+    finally:
+        preparer.close()
+    return len(pending)
+
+
+def _within(
+    progress: Callable[[str, int, int | None], None], before: int, batch: int, total: int
+) -> Callable[[int, int], None]:
+    """A listener for the windows of a batch, which counts memories of all batches."""
+
+    def embedded(done: int, windows: int) -> None:
+        progress("embedding", before + batch * done // max(1, windows), total)
+
+    return embedded
 
 
 def _pending(

@@ -1,0 +1,68 @@
+"""An import that writes words first: all can be searched before the first vector is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from reading_files import write
+
+from memory_store.importing.job import ImportJob, ImportRequest
+from memory_store.records import ImportReport
+from memory_store.store import MemoryStore
+
+NOTES = {f"note{n}": f"# Note {n}\n\nThe pump number {n} is primed by hand." for n in range(12)}
+
+
+def found(store: MemoryStore) -> list[tuple[str, float]]:
+    rows = store.search("how is the pump primed", limit=12).rows
+    return [(str(row.title), round(row.score, 4)) for row in rows]
+
+
+def test_all_can_be_searched_by_words_before_the_first_vector_is_made(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    notes = write(tmp_path / "notes", **NOTES)
+    seen: list[tuple[int, int, int]] = []
+
+    def in_words(report: ImportReport) -> None:
+        rows = store.search("pump", mode="keyword", limit=20).rows
+        seen.append((report.imported, len(rows), store.stats()["vectors"]))
+
+    request = ImportRequest.of_paths(notes)
+    report = store.run_import(ImportJob(request=request, words_first=True, in_words=in_words))
+    assert seen == [(12, 12, 0)]
+    assert report.imported == 12
+    assert store.stats()["vectors"] >= 12
+    assert store.reindex() == 0
+
+
+def test_an_import_that_is_left_while_it_embeds_keeps_its_words_and_goes_on(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    notes = write(tmp_path / "notes", **NOTES)
+
+    def leave(name: str, done: int, total: int | None) -> None:
+        if name == "embedding":
+            raise KeyboardInterrupt
+
+    request = ImportRequest.of_paths(notes)
+    with pytest.raises(KeyboardInterrupt):
+        store.run_import(ImportJob(request=request, words_first=True, progress=leave))
+    assert len(store.search("pump", mode="keyword", limit=20).rows) == 12
+    again = store.run_import(ImportJob(request=request, words_first=True))
+    assert (again.imported, again.unchanged) == (0, 12)
+    assert store.reindex() == 0
+
+
+def test_results_are_those_of_an_import_that_embeds_each_batch(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    notes = write(tmp_path / "notes", **NOTES)
+    request = ImportRequest.of_paths(notes)
+    store.run_import(ImportJob(request=request, words_first=True))
+    words_first = found(store)
+    for memory in store.list(limit=20):
+        store.delete(memory.id)
+    store.run_import(ImportJob(request=request))
+    assert sorted(found(store)) == sorted(words_first)
