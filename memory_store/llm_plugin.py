@@ -193,16 +193,10 @@ def _open(database: str, key_file: str | None = None) -> "MemoryStore":
 
 def _limited(store: "MemoryStore", names: str | Sequence[str] | None) -> "MemoryStore":
     """The store with nothing but the named collections. Raises BadInputError."""
-    from memory_store.scopes import EVERYTHING, Scope
+    from memory_store.assistants.tools import only
+    from memory_store.records.request import several
 
-    if names is None:
-        return store.limited_to(EVERYTHING)
-    wanted = {names} if isinstance(names, str) else set(names)
-    known = {one.name: one.id for one in store.collections.list()}
-    missing = sorted(wanted - set(known))
-    if missing:
-        raise BadInputError(f"collection: there is none named {missing[0]!r}", "collection")
-    return store.limited_to(Scope.of(known[name] for name in wanted))
+    return only(store, several(names))
 
 
 def _found(store: "MemoryStore", query: str, **options: Any) -> dict[str, Any]:

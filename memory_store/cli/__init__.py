@@ -54,6 +54,7 @@ GROUPS = {
         "stats": ("maintenance", "Show sizes and counts."),
     },
     "For programs": {
+        "mcp": ("mcp", "Give an assistant your memories, as an MCP server."),
         "eval": ("evaluation", "Measure which ranking is best, with judgements of your own."),
         "calibrate": ("calibration", "Fit the scores of a reranking model to your own judgements."),
     },

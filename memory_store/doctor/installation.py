@@ -108,6 +108,7 @@ def extras() -> list[Check]:
     wanted = (
         ("keyring", "keyring", "no key in the operating system's keyring"),
         ("llm", "llm", "no query expansion by a language model, no answers (ask)"),
+        ("mcp", "mcp", "no server for assistants (memory-store mcp)"),
     )
     return [
         Check(name, "ok", f"{name} {metadata.version(package)}")

@@ -1,0 +1,169 @@
+"""The entry of the MCP server in an assistant's own configuration.
+
+Boundary: an entry names a key file by its path, never a key. Nothing else in a configuration is
+changed, and the file as it was is kept beside it. What is no plain JSON or TOML is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from memory_store.errors import BadInputError
+
+BEFORE = ".before-memory-store"  # behind the name of the file as it was
+PASSED_ON = (
+    "MEMORY_STORE_STATE",
+    "MEMORY_STORE_CACHE",
+    "MEMORY_STORE_CONFIG",
+    "MEMORY_STORE_MODEL",
+    "MEMORY_STORE_OFFLINE",
+)
+"""Variables that an entry keeps, since assistants start servers with next to none."""
+
+
+class Client(Struct, frozen=True):
+    """An assistant: where its configuration is, and under which key servers stand there."""
+
+    path: Callable[[], Path]
+    key: str
+    stdio: bool = False  # whether an entry says that it speaks on standard input and output
+
+
+class Entry(Struct, frozen=True):
+    """How a server is started."""
+
+    command: str
+    args: tuple[str, ...]
+    env: dict[str, str]
+
+    def as_data(self, client: Client) -> dict[str, Any]:
+        """The entry as the client's configuration has it."""
+        kind = {"type": "stdio"} if client.stdio else {}
+        return {**kind, "command": self.command, "args": list(self.args), "env": self.env}
+
+
+def _home(*parts: str) -> Callable[[], Path]:
+    return lambda: Path.home().joinpath(*parts)
+
+
+def _application(*parts: str) -> Callable[[], Path]:
+    """A file in the folder where the system keeps the settings of applications."""
+
+    def found() -> Path:
+        if sys.platform == "darwin":
+            folder = Path.home() / "Library" / "Application Support"
+        elif sys.platform == "win32":
+            folder = Path(os.environ.get("APPDATA", Path.home() / "AppData" / "Roaming"))
+        else:
+            folder = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+        return folder.joinpath(*parts)
+
+    return found
+
+
+CLIENTS: dict[str, Client] = {
+    "claude-code": Client(_home(".claude.json"), "mcpServers", stdio=True),
+    "claude-desktop": Client(_application("Claude", "claude_desktop_config.json"), "mcpServers"),
+    "cursor": Client(_home(".cursor", "mcp.json"), "mcpServers"),
+    "vscode": Client(_application("Code", "User", "mcp.json"), "servers", stdio=True),
+    "codex": Client(_home(".codex", "config.toml"), "mcp_servers"),
+    "zed": Client(_application("zed", "settings.json"), "context_servers"),
+    "gemini": Client(_home(".gemini", "settings.json"), "mcpServers"),
+}
+
+
+def entry_for(database: Path, arguments: Sequence[str]) -> Entry:
+    """How this installation serves a vault; ``arguments`` follow the vault's path."""
+    env = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
+    args = ("-m", "memory_store", "mcp", str(database.resolve()), *arguments)
+    return Entry(sys.executable, args, env)
+
+
+def shown(client: str, name: str, entry: Entry) -> str:
+    """The entry as text, to be pasted into the configuration."""
+    known = CLIENTS[client]
+    if known.path().suffix == ".toml":
+        return _toml(known.key, name, entry)
+    return json.dumps({known.key: {name: entry.as_data(known)}}, indent=2, ensure_ascii=False)
+
+
+def install(client: str, name: str, entry: Entry) -> Path:
+    """Write the entry into the client's configuration. Returns the file.
+
+    Raises BadInputError for a file that cannot be changed without loss.
+    """
+    known = CLIENTS[client]
+    path = known.path()
+    text = _read(path)
+    if path.suffix == ".toml":
+        changed = _with_table(text, known.key, name, entry, path)
+    else:
+        changed = _with_entry(text, known, name, entry, path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        shutil.copy2(path, path.with_name(path.name + BEFORE))
+    written = path.with_name(path.name + ".new")
+    written.write_text(changed, "utf-8")
+    if path.exists():
+        shutil.copymode(path, written)
+    else:
+        written.chmod(0o600)
+    written.replace(path)
+    return path
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError):
+        raise BadInputError(f"{path} cannot be read as text: {PASTE}", "client") from None
+
+
+PASTE = "it was left as it is. See the entry with --print, and paste it yourself"
+
+
+def _with_entry(text: str, client: Client, name: str, entry: Entry, path: Path) -> str:
+    try:
+        found = json.loads(text) if text.strip() else {}
+    except ValueError:
+        raise BadInputError(f"{path} is no plain JSON (comments?): {PASTE}", "client") from None
+    servers = found.setdefault(client.key, {}) if isinstance(found, dict) else None
+    if not isinstance(servers, dict):
+        raise BadInputError(f"{path}: {client.key} is not an object: {PASTE}", "client")
+    servers[name] = entry.as_data(client)
+    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+
+
+def _with_table(text: str, key: str, name: str, entry: Entry, path: Path) -> str:
+    try:
+        found = tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise BadInputError(f"{path} is no TOML: {PASTE}", "client") from None
+    if name in found.get(key, {}):
+        raise BadInputError(f"{path} has [{key}.{name}] already: {PASTE}", "client")
+    before = text if text.endswith("\n") or not text else f"{text}\n"
+    return f"{before}\n{_toml(key, name, entry)}\n" if before else f"{_toml(key, name, entry)}\n"
+
+
+def _toml(key: str, name: str, entry: Entry) -> str:
+    """The entry as a table of TOML, whose strings are JSON's."""
+    lines = [
+        f"[{key}.{json.dumps(name)}]",
+        f"command = {json.dumps(entry.command)}",
+        f"args = {json.dumps(list(entry.args))}",
+    ]
+    if entry.env:
+        pairs = ", ".join(f"{json.dumps(k)} = {json.dumps(v)}" for k, v in entry.env.items())
+        lines.append(f"env = {{ {pairs} }}")
+    return "\n".join(lines)

@@ -1,0 +1,193 @@
+"""The tools as an MCP server: on standard input and output, by the official SDK.
+
+Boundary: standard output carries the protocol and nothing else. An error that is not a refusal is
+answered without its words, which may quote a memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+from urllib.parse import quote, unquote
+
+import anyio
+import mcp_types as types
+from anyio import to_thread
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+
+from memory_store.assistants.tools import DATA, Assistant, Tool, call, tools_of
+from memory_store.errors import MemoryStoreError, NotFoundError
+
+INSTRUCTIONS = (
+    "The user's own encrypted memories. Call memory_start first, memory_search before you answer "
+    f"from memory. {DATA}"
+)
+SCHEME = "memory://"
+PROMPTS = {
+    "remember": (
+        "Remember this",
+        "Store what matters of this conversation.",
+        ("what", "What to remember"),
+        "Remember this in my memories, word for word where it matters, with topics. Look first "
+        "whether it is known already: {}",
+    ),
+    "known": (
+        "What do we know about …",
+        "Search the memories, and answer with ids.",
+        ("about", "A question or a topic"),
+        "Search my memories and tell me what they say about this, with the ids of those you "
+        "used, and say so if they say nothing: {}",
+    ),
+    "weekly-review": (
+        "Weekly review",
+        "What happened, what is open, what to tidy up.",
+        ("since", "Since when (7d)"),
+        "Go through my memories since {}: what was decided, which tasks are open, and what "
+        "contradicts or repeats something older.",
+    ),
+}
+DEFAULT_SINCE = "7d"
+
+
+def server_for(assistant: Assistant, database: str) -> Server[Any]:
+    """The server for one assistant; ``database`` is the vault's name in addresses."""
+    working = anyio.Lock()  # one call at a time: a vault's writes wait for one another anyhow
+
+    async def in_thread(work: Callable[[], Any]) -> Any:
+        async with working:
+            return await to_thread.run_sync(work)
+
+    return Server(
+        "memory-store",
+        title="Memories",
+        instructions=INSTRUCTIONS,
+        on_list_tools=_listing(assistant),
+        on_call_tool=_calling(assistant, in_thread),
+        on_list_resources=_no_resources,
+        on_list_resource_templates=_templates(database),
+        on_read_resource=_reading(assistant, database, in_thread),
+        on_list_prompts=_prompts,
+        on_get_prompt=_prompt,
+    )
+
+
+def serve(assistant: Assistant, database: str) -> None:
+    """Serve one assistant on standard input and output until it closes them."""
+
+    async def serving() -> None:
+        server = server_for(assistant, database)
+        async with stdio_server() as (incoming, outgoing):
+            await server.run(incoming, outgoing, server.create_initialization_options())
+
+    anyio.run(serving)
+
+
+def _tool(tool: Tool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.schema(),
+        annotations=types.ToolAnnotations(
+            read_only_hint=tool.needs == "read",
+            destructive_hint=tool.destructive,
+            idempotent_hint=tool.idempotent,
+            open_world_hint=False,
+        ),
+    )
+
+
+def _listing(assistant: Assistant) -> Callable[..., Awaitable[types.ListToolsResult]]:
+    async def listing(context: Any, parameters: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_tool(one) for one in tools_of(assistant)])
+
+    return listing
+
+
+def _calling(assistant: Assistant, in_thread: Any) -> Callable[..., Awaitable[Any]]:
+    async def calling(context: Any, parameters: types.CallToolRequestParams) -> Any:
+        work = partial(call, assistant, parameters.name, parameters.arguments)
+        try:
+            answer = await in_thread(work)
+        except MemoryStoreError as error:
+            return _failed(str(error))
+        except Exception:  # noqa: BLE001 - its words may quote a memory
+            return _failed("something went wrong inside the memory store; memory-store doctor")
+        text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=text)], structured_content=answer
+        )
+
+    return calling
+
+
+def _failed(message: str) -> types.CallToolResult:
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=message)], is_error=True
+    )
+
+
+async def _no_resources(context: Any, parameters: Any) -> types.ListResourcesResult:
+    return types.ListResourcesResult(resources=[])
+
+
+def _templates(database: str) -> Callable[..., Awaitable[Any]]:
+    async def templates(context: Any, parameters: Any) -> types.ListResourceTemplatesResult:
+        template = types.ResourceTemplate(
+            name="memory",
+            uri_template=f"{SCHEME}{quote(database, safe='')}/{{id}}",
+            description="One memory, as Markdown",
+            mime_type="text/markdown",
+        )
+        return types.ListResourceTemplatesResult(resource_templates=[template])
+
+    return templates
+
+
+def _reading(
+    assistant: Assistant, database: str, in_thread: Any
+) -> Callable[..., Awaitable[types.ReadResourceResult]]:
+    async def reading(
+        context: Any, parameters: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        name, _, id_ = parameters.uri.removeprefix(SCHEME).partition("/")
+        if not parameters.uri.startswith(SCHEME) or unquote(name) != database:
+            raise NotFoundError("there is no such resource")
+        memory = await in_thread(partial(assistant.store.get, unquote(id_), refs=False))
+        title = f"# {memory.title}\n\n" if memory.title else ""
+        content = types.TextResourceContents(
+            uri=parameters.uri, mime_type="text/markdown", text=title + memory.text
+        )
+        return types.ReadResourceResult(contents=[content])
+
+    return reading
+
+
+async def _prompts(context: Any, parameters: Any) -> types.ListPromptsResult:
+    return types.ListPromptsResult(
+        prompts=[
+            types.Prompt(
+                name=name,
+                title=title,
+                description=description,
+                arguments=[
+                    types.PromptArgument(name=argument, description=meaning, required=False)
+                ],
+            )
+            for name, (title, description, (argument, meaning), _) in PROMPTS.items()
+        ]
+    )
+
+
+async def _prompt(context: Any, parameters: types.GetPromptRequestParams) -> types.GetPromptResult:
+    if parameters.name not in PROMPTS:
+        raise NotFoundError(f"there is no prompt {parameters.name!r}: {', '.join(PROMPTS)}")
+    _, description, (argument, _), words = PROMPTS[parameters.name]
+    usual = DEFAULT_SINCE if argument == "since" else ""
+    text = words.format((parameters.arguments or {}).get(argument, usual))
+    content = types.TextContent(type="text", text=text)
+    return types.GetPromptResult(
+        description=description, messages=[types.PromptMessage(role="user", content=content)]
+    )

@@ -1,0 +1,121 @@
+"""``memory-store mcp``: a vault for an assistant, as an MCP server on standard input and output.
+
+Boundary: sees no key beyond opening the vault; an entry that it writes names a key file by its
+path. What is not part of the protocol goes to standard error.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from memory_store.cli.options import key_file_option
+from memory_store.cli.vault_argument import VaultCommand, database_argument
+from memory_store.errors import BadInputError, LockedError
+
+if TYPE_CHECKING:
+    from memory_store.assistants.tools import Access
+
+INSTALL = "install"
+CLIENT_NAMES = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode", "zed")
+NEEDS = "the package mcp is not here: pip install 'datasette-hybrid[mcp]'"
+
+
+@click.command(cls=VaultCommand)
+@database_argument
+@click.argument("action", required=False, type=click.Choice([INSTALL]))
+@click.argument("client", required=False, type=click.Choice(CLIENT_NAMES))
+@click.option("--write", is_flag=True, help="It may add, change and delete (default: only read)")
+@click.option("--append-only", is_flag=True, help="It may add, and change nothing")
+@click.option("--collection", multiple=True, metavar="NAME", help="It sees only this collection")
+@click.option("--name", metavar="NAME", help="Whose memories are marked as: by (default: client)")
+@click.option("--print", "only_print", is_flag=True, help="install: show the entry, write nothing")
+@key_file_option()
+def mcp(
+    database: Path,
+    action: str | None,
+    client: str | None,
+    write: bool,
+    append_only: bool,
+    collection: tuple[str, ...],
+    name: str | None,
+    only_print: bool,
+    key_file: Path | None,
+) -> None:
+    """Give an assistant your memories, as an MCP server.
+
+    \b
+    memory-store mcp install claude-code           # it may search and read
+    memory-store mcp install codex --write         # it may add, change and delete, too
+    memory-store mcp install cursor --append-only --collection work
+    memory-store mcp install zed --print
+    memory-store mcp notes.db                      # what an assistant starts
+
+    The entry that install writes has absolute paths and no secret. The vault must open without a
+    question: by a key file or the keyring.
+    """
+    if write and append_only:
+        raise BadInputError("--write and --append-only exclude each other", "append-only")
+    access: Access = "write" if write else "append" if append_only else "read"
+    if action is None:
+        _serve(database, access, collection, name or "assistant", key_file)
+        return
+    if client is None:
+        raise BadInputError(f"install: name an assistant: {', '.join(CLIENT_NAMES)}", "client")
+    flags = {"read": [], "append": ["--append-only"], "write": ["--write"]}[access]
+    chosen = [*flags, *(part for one in collection for part in ("--collection", one))]
+    _install(database, client, [*chosen, "--name", name or client], key_file, only_print)
+
+
+def _serve(
+    database: Path, access: Access, collection: tuple[str, ...], name: str, key_file: Path | None
+) -> None:
+    from memory_store.unlocking import open_store
+
+    try:
+        from memory_store.assistants.server import serve
+    except ModuleNotFoundError as error:
+        raise BadInputError(NEEDS, "mcp") from error
+    from memory_store.assistants.tools import Assistant, only
+
+    with open_store(database, key_file=key_file) as store:
+        assistant = Assistant(only(store, collection), access, name)
+        serve(assistant, store.path.stem)
+
+
+def _install(
+    database: Path, client: str, arguments: list[str], key_file: Path | None, only_print: bool
+) -> None:
+    from memory_store.assistants import clients
+    from memory_store.unlocking import check_vault
+
+    check_vault(database)
+    entry = clients.entry_for(database, [*_key(database, key_file), *arguments])
+    name = "memories" if database.stem == "memories" else f"memories-{database.stem}"
+    if only_print:
+        click.echo(clients.shown(client, name, entry))
+        return
+    path = clients.install(client, name, entry)
+    click.echo(f"{client}: {name} is in {path}. Start {client} anew.")
+    if "--write" not in arguments and "--append-only" not in arguments:
+        click.echo("It may search and read. To let it write, run this again with --write.")
+
+
+def _key(database: Path, key_file: Path | None) -> list[str]:
+    """The option that opens the vault without a question; nothing where the keyring does."""
+    from memory_store.unlocking import KEY_FILE_VARIABLE, keyring_may_open
+
+    named = key_file or os.environ.get(KEY_FILE_VARIABLE)
+    if named:
+        from memory_store.key_files import checked_key_file
+
+        return ["--key-file", str(Path(checked_key_file(Path(named), database)).resolve())]
+    if keyring_may_open(database):
+        return []
+    raise LockedError(
+        "an assistant cannot type a passphrase: give it a key of its own with memory-store keys "
+        "add, then name it with --key-file"
+    )

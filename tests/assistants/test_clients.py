@@ -1,0 +1,103 @@
+"""What ``memory-store mcp install`` writes into an assistant's configuration."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from memory_store.assistants.clients import BEFORE, CLIENTS
+from memory_store.cli import main
+from memory_store.store import MemoryStore
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "home"
+    folder.mkdir()
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(folder))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / ".config"))
+    return folder
+
+
+def install(store: MemoryStore, key_file: Path, client: str, *flags: str) -> Result:
+    command = ["mcp", str(store.path), "install", client, "--key-file", str(key_file), *flags]
+    return CliRunner().invoke(main, command)
+
+
+def entry(client: str) -> dict[str, Any]:
+    known = CLIENTS[client]
+    text = known.path().read_text("utf-8")
+    data = tomllib.loads(text) if known.path().suffix == ".toml" else json.loads(text)
+    found: dict[str, Any] = data[known.key]["memories-notes"]
+    return found
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_an_entry_has_absolute_paths_and_no_secret(
+    home: Path, store: MemoryStore, key_file: Path, client: str
+) -> None:
+    result = install(store, key_file, client)
+    assert result.exit_code == 0, result.output
+    assert home in CLIENTS[client].path().parents
+    found = entry(client)
+    assert found["command"] == sys.executable
+    assert found["args"][:4] == ["-m", "memory_store", "mcp", str(store.path.resolve())]
+    assert str(key_file.resolve()) in found["args"]
+    assert "--write" not in found["args"]
+    secret = key_file.read_text().strip()
+    assert secret not in CLIENTS[client].path().read_text("utf-8")
+    assert secret not in result.output
+
+
+def test_other_settings_stay_and_the_old_file_is_kept(
+    home: Path, store: MemoryStore, key_file: Path
+) -> None:
+    path = CLIENTS["cursor"].path()
+    path.parent.mkdir(parents=True)
+    before = json.dumps({"mcpServers": {"other": {"command": "x"}}, "theme": "dark"})
+    path.write_text(before)
+    assert install(store, key_file, "cursor", "--write").exit_code == 0
+    after = json.loads(path.read_text())
+    assert (after["theme"], after["mcpServers"]["other"]) == ("dark", {"command": "x"})
+    assert "--write" in after["mcpServers"]["memories-notes"]["args"]
+    assert path.with_name(path.name + BEFORE).read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("client", "text"),
+    [("zed", '{ // mine\n "theme": "dark" }'), ("codex", "[broken"), ("cursor", '["a list"]')],
+)
+def test_what_cannot_be_changed_without_loss_is_left_alone(
+    home: Path, store: MemoryStore, key_file: Path, client: str, text: str
+) -> None:
+    path = CLIENTS[client].path()
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    result = install(store, key_file, client)
+    assert result.exit_code == 2
+    assert "--print" in result.output
+    assert path.read_text() == text
+
+
+def test_an_entry_can_be_shown_and_not_written(
+    home: Path, store: MemoryStore, key_file: Path
+) -> None:
+    result = install(store, key_file, "gemini", "--print", "--append-only")
+    shown = json.loads(result.output)["mcpServers"]["memories-notes"]
+    assert "--append-only" in shown["args"]
+    assert not CLIENTS["gemini"].path().exists()
+
+
+def test_a_vault_that_only_a_passphrase_opens_is_refused(home: Path, make_store: Any) -> None:
+    store = make_store("words.db", key_file=None, passphrase="correct horse", device_key=False)
+    result = CliRunner().invoke(main, ["mcp", str(store.path), "install", "cursor"])
+    assert result.exit_code != 0
+    assert "memory-store keys" in result.output
+    assert not CLIENTS["cursor"].path().exists()

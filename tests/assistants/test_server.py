@@ -1,0 +1,75 @@
+"""The MCP server, asked by the official SDK's own client over standard input and output."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_store.store import MemoryStore
+
+pytest.importorskip("mcp", reason="the extra mcp is not installed")
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+
+@pytest.fixture
+def notes(store: MemoryStore, tiny_model: Path, monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
+    """A vault with some memories, which another process opens with the same model."""
+    monkeypatch.setenv("MEMORY_STORE_MODEL", str(tiny_model))
+    store.add("The spare key of the flat hangs in the hall", title="Spare key")
+    store.add("Tomatoes want water in the morning", title="Tomatoes")
+    return store
+
+
+@asynccontextmanager
+async def connected(store: MemoryStore, key_file: Path, *flags: str) -> AsyncIterator[Any]:
+    command = ["-m", "memory_store", "mcp", str(store.path), "--key-file", str(key_file), *flags]
+    server = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
+    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+        await session.initialize()
+        yield session
+
+
+async def test_a_client_searches_reads_and_adds(notes: MemoryStore, key_file: Path) -> None:
+    async with connected(notes, key_file, "--write", "--name", "tester") as session:
+        tools = (await session.list_tools()).tools
+        assert {one.name for one in tools} >= {"memory_start", "memory_search", "memory_add"}
+        assert next(one for one in tools if one.name == "memory_search").annotations.read_only_hint
+        found = await session.call_tool("memory_search", {"query": "spare key"})
+        first = found.structured_content["results"][0]
+        assert json.loads(found.content[0].text) == found.structured_content
+        read = await session.call_tool("memory_read", {"ids": [first["id"]]})
+        assert "key" in read.structured_content["memories"][0]["text"]
+        new = await session.call_tool("memory_add", {"memories": [{"text": "Bins on Tuesday"}]})
+        id_ = new.structured_content["memories"][0]["id"]
+        resource = await session.read_resource(f"memory://notes/{id_}")
+        assert resource.contents[0].text == "Bins on Tuesday"
+    assert notes.get(id_).metadata == {"by": "tester"}
+
+
+async def test_one_that_may_only_read_is_refused_in_words(
+    notes: MemoryStore, key_file: Path
+) -> None:
+    async with connected(notes, key_file) as session:
+        names = {one.name for one in (await session.list_tools()).tools}
+        assert names == {"memory_start", "memory_search", "memory_read", "tasks"}
+        refused = await session.call_tool("memory_add", {"memories": [{"text": "x"}]})
+        assert refused.is_error
+        assert "only read" in refused.content[0].text
+
+
+async def test_prompts_and_templates_say_what_they_are(notes: MemoryStore, key_file: Path) -> None:
+    async with connected(notes, key_file) as session:
+        prompts = (await session.list_prompts()).prompts
+        assert all(one.description for one in prompts)
+        review = await session.get_prompt("weekly-review", {})
+        assert "7d" in review.messages[0].content.text
+        (template,) = (await session.list_resource_templates()).resource_templates
+        assert template.uri_template == "memory://notes/{id}"
