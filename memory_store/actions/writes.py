@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from memory_store.actions.action import Opened, action
 from memory_store.actions.collections import collection_ids
 from memory_store.actions.reads import shown
-from memory_store.errors import ConflictError, ModelMismatchError
+from memory_store.errors import ConflictError, LockedError, ModelMismatchError
 from memory_store.importing.drafts import (
     memory_from_draft,
     with_text_topics,
@@ -152,14 +152,17 @@ def _embedded_in(vault: OpenVault, models: WritingEmbedders, target: str | None)
 
 def _unread_lines(models: WritingEmbedders, vault: OpenVault) -> list[str]:
     """What is to be said of collections whose languages their model does not read."""
-    names = vault.collections.names()
+    try:
+        names, snapshot = vault.collections.names(), vault.snapshot()
+    except LockedError:  # while it was importing: that is said by whom it stopped
+        return []
     return [
         line
         for collection, model in models.loaded.items()
         for line in unread_line(
             model,
             f"collection {names[collection]!r}",
-            vault.snapshot().languages_in(collection),
+            snapshot.languages_in(collection),
             vault.path,
         )
     ]
