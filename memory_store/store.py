@@ -145,6 +145,8 @@ class MemoryStore(Actions):
     delete_many = late(lambda: actions.edits.delete_many)
     import_paths = late(lambda: actions.writes.import_paths)
     run_import = late(lambda: actions.writes.run_import)
+    sources = late(lambda: actions.sources.sources)
+    forget_source = late(lambda: actions.sources.forget_source)
     reindex = late(lambda: actions.writes.reindex)
 
     frequent_topics = reads.frequent_topics

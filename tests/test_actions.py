@@ -68,7 +68,7 @@ def test_what_writes_memories_or_members_has_an_event() -> None:
         for name, one in declarations(part).items()
         if one.writes and one.event is None
     }
-    assert silent == {"import_paths", "run_import", "reindex", "set_topics"}
+    assert silent == {"import_paths", "run_import", "forget_source", "reindex", "set_topics"}
 
 
 def test_an_action_says_both() -> None:
@@ -116,6 +116,7 @@ def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Call
         "delete_many": lambda: store.delete_many([ids["note"]]),
         "import_paths": lambda: store.import_paths(path),
         "run_import": lambda: store.run_import(ImportJob(request=ImportRequest.of_paths(path))),
+        "forget_source": lambda: store.forget_source(str(path.parent / "source")),
         "reindex": lambda: store.reindex(whole=True),
         "set_topics": lambda: store.set_topics("memory"),
         "collections.create": lambda: shared.create("mill"),
@@ -145,6 +146,10 @@ def unwritable(
     store.collections.create("work")
     for kind in ("note", "task", "task_done"):
         store.add(f"About a {kind}.", type=kind, topics=["weir"])
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "mill.md").write_text("The mill stands still.")
+    store.import_paths(source)
     store.keys.add(passphrase=PASSPHRASE, device_key=False)
     store.keys.identity()
     greeting, *_ = MemoryStore.introduce(store.path, "Grace", key_file=tmp_path / "k" / "g.key")

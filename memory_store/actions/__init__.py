@@ -7,6 +7,7 @@ edits        change, add and delete memories, one or many at once; publish one e
 collections  their names, settings and members, how current they are; delete one by its key
 key_…        slots, devices, rotation, sharing
 settings     what holds for the whole vault, and where its topics are kept
+sources      which paths were imported, and which are read again
 vaults       models, sizes and counts, and whether the vault is what it was
 trail        who did what
 export       memories as plain files
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
         key_sharing,
         key_slots,
         settings,
+        sources,
         trail,
         writes,
     )

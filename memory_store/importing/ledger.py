@@ -250,19 +250,23 @@ def known_sources(vault: OpenVault) -> tuple[list[tuple[str, dict[str, Any]]], l
 
     And a sentence for each path of theirs that is not read again until they name it.
     """
-    machine = machine_id()
     found, left = [], []
     for source in read_sources(vault.reader(), vault.keyring):
-        if not machine or source.machine != machine:
-            left.append(
-                f"{source.path} was imported on another machine, and is not read here until you "
-                "name it"
-            )
-        elif not is_newest(vault.keyring, source):
-            left.append(
-                f"{source.path} is not read again until you name it: this machine does not know "
-                "the import that its row stands for"
-            )
+        if reason := left_out(vault, source):
+            left.append(f"{source.path} {reason}")
         else:
             found.append((source.path, {**source.options, "collection": source.collection}))
     return found, left
+
+
+def left_out(vault: OpenVault, source: Source) -> str | None:
+    """Why a source is not read again until its path is named; None where it is."""
+    machine = machine_id()
+    if not machine or source.machine != machine:
+        return "was imported on another machine, and is not read here until you name it"
+    if not is_newest(vault.keyring, source):
+        return (
+            "is not read again until you name it: this machine does not know the import that its "
+            "row stands for"
+        )
+    return None

@@ -172,6 +172,12 @@ class Snapshot:
         counts = (np.diff(p.segment.window_offsets.astype(np.int64))[p.alive] for p in self.parts)
         return sum(int(count.sum()) for count in counts)
 
+    def unembedded(self) -> Mask:
+        """Which documents have no vectors; to be asked by :meth:`worked_out`."""
+        counts = [np.diff(part.segment.window_offsets.astype(np.int64)) for part in self.parts]
+        lacking: Mask = _joined(counts, np.int64) == 0
+        return lacking
+
     def id(self, ordinal: int) -> str:
         """The memory's id (UUID text)."""
         return self.ids([ordinal])[0]

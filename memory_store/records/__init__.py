@@ -12,6 +12,7 @@ from memory_store.records.imports import (
     Embedded,
     ImportReport,
     Progress,
+    SourceInfo,
     unheard,
 )
 from memory_store.records.memories import (

@@ -52,3 +52,16 @@ class ImportReport(Struct, frozen=True):
             f"skipped {self.skipped}, failed {self.failed}"
         )
         return f"{line}, pruned {self.pruned}" if self.pruned else line
+
+
+class SourceInfo(Struct, frozen=True):
+    """A path that was imported: into which collection, with which options, and what came of it.
+
+    ``left_out`` says why an import without a path does not read it again; ``None`` where it does.
+    """
+
+    path: str
+    collection: str
+    memories: int
+    options: dict[str, Any]
+    left_out: str | None = None

@@ -31,6 +31,7 @@ UNREAD = (
     "Try: memory-store models get multilingual, then "
     "memory-store reindex {} --embedder multilingual"
 )
+PARTLY = "meaning: {:,} of {:,} memories. The others are found by words. memory-store reindex {}"
 NO_RERANKER = "no reranker, "  # how a line begins about what many do without
 UNNAMED = "collection "  # how a line begins that names collections
 HIDDEN = "in part of the collections meaning is not searched as it should be; see doctor"
@@ -107,19 +108,26 @@ def stale_lines(mask: Mask, context: SearchContext) -> tuple[str, ...]:
 
 
 def unembedded_lines(mask: Mask, context: SearchContext) -> tuple[str, ...]:
-    """What is to be said of searched collections none of whose memories has a vector.
+    """What is to be said of searched memories that have no vectors, and of whole collections.
 
     Nothing of those that are stale: that is said already.
     """
     snapshot = context.snapshot
-    embedded = {part.collection for part in snapshot.parts if part.segment.windows}
-    if embedded.issuperset(snapshot.collections):
+    lacking = mask & ~snapshot.stale & snapshot.worked_out("unembedded", snapshot.unembedded)
+    if not lacking.any():
         return ()
-    return tuple(
+    embedded = {part.collection for part in snapshot.parts if part.segment.windows}
+    counts = _counted(lacking, snapshot)
+    lines = [
         UNEMBEDDED.format(named_collections([collection], context), context.database)
-        for collection in _counted(mask & ~snapshot.stale, snapshot)
+        for collection in counts
         if collection not in embedded
-    )
+    ]
+    if not embedded.isdisjoint(counts):
+        total = int(mask.sum())
+        have = total - int((mask & snapshot.worked_out("unembedded", snapshot.unembedded)).sum())
+        lines.append(PARTLY.format(have, total, context.database))
+    return tuple(lines)
 
 
 def unread_line(

@@ -130,3 +130,16 @@ def test_an_export_fills_new_folders_only(vault: Vault, notes: Path) -> None:
     assert result.exit_code == 1
     assert str(notes) in result.stderr
     assert sorted(notes.rglob("*")) == before
+
+
+def test_sources_lists_what_was_imported_from_where_and_forgets_it(
+    empty_vault: Vault, notes: Path
+) -> None:
+    assert "nothing was imported yet" in empty_vault.run("sources").stdout
+    empty_vault.run("import", str(notes), "--no-embed")
+    assert f"{notes}: 5 memories in personal" in empty_vault.run("sources").stdout
+    (listed,) = empty_vault.json("sources")
+    assert (listed["path"], listed["memories"]) == (str(notes), 5)
+    assert empty_vault.run("sources", "remove", str(notes)).exit_code == 0
+    assert empty_vault.run("import").exit_code != 0
+    assert empty_vault.run("sources", "remove", str(notes)).exit_code != 0

@@ -66,3 +66,16 @@ def test_results_are_those_of_an_import_that_embeds_each_batch(
         store.delete(memory.id)
     store.run_import(ImportJob(request=request))
     assert sorted(found(store)) == sorted(words_first)
+
+
+def test_a_search_says_once_how_many_memories_it_finds_by_meaning(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    store.import_paths([write(tmp_path / "first", **NOTES)])
+    assert not [line for line in store.search("pump").degraded if line.startswith("meaning")]
+    store.import_paths([write(tmp_path / "later", well="The well is deep.")], embed=False)
+    (line,) = (line for line in store.search("pump").degraded if line.startswith("meaning"))
+    assert line.startswith("meaning: 12 of 13 memories")
+    assert f"memory-store reindex {store.path}" in line
+    store.reindex()
+    assert not [line for line in store.search("pump").degraded if line.startswith("meaning")]
