@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 BATCH = 64
-EMBEDDED_TOGETHER = 256  # memories in one transaction of :func:`embed_missing`
+FEWEST_TOGETHER, MOST_TOGETHER = 16, 512  # memories in one transaction of :func:`embed_missing`
+BATCH_SECONDS = 6.0  # what it is to take: a stop loses so much at most, and a lock waits for it
 
 
 def reindex(
@@ -89,8 +91,9 @@ def embed_missing(
 ) -> int:
     """Embed every memory of these collections that has no vectors, newest first.
 
-    Resumable: a batch is one transaction. Batches are large, for texts of about one length are
-    embedded together, which is faster. ``progress`` is called with how many memories are done.
+    Resumable: a batch is one transaction. Texts of about one length are embedded together, which is
+    faster in large batches; but a stop loses the batch at work, so each is to take a few seconds.
+    ``progress`` is called with how many memories are done.
     Returns how many there were.
     """
     with vault.gate.entered():
@@ -106,11 +109,15 @@ def embed_missing(
         lacking.sort(key=lambda ordinal: -snapshot.created[ordinal])
         pending = [snapshot.id(ordinal) for ordinal in lacking]
     try:
-        for start in range(0, len(pending), EMBEDDED_TOGETHER):
-            some = pending[start : start + EMBEDDED_TOGETHER]
+        start, size = 0, FEWEST_TOGETHER
+        while some := pending[start : start + size]:
             preparer.embedded = _within(progress, start, len(some), len(pending))
+            began = monotonic()
             with vault.gate.entered():
                 _renew(vault, preparer, some)
+            start += len(some)
+            wanted = int(size * BATCH_SECONDS / max(monotonic() - began, 0.1))
+            size = min(max(wanted, FEWEST_TOGETHER), 2 * size, MOST_TOGETHER)
     finally:
         preparer.close()
     return len(pending)
