@@ -10,6 +10,7 @@ give each its name. Actions that write, and those on keys, are imported when the
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from memory_store import actions
 from memory_store.actions import collections, reads, searches, vaults
 from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere, late
+from memory_store.paths import default_vault
 from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, SearchResponse
 from memory_store.scopes import EVERYTHING, Limits, Scope
 from memory_store.session.credentials import new_recovery, secrets_to_open, secrets_to_set
@@ -305,7 +307,7 @@ class MemoryStore(Actions):
 
     @staticmethod
     def open(
-        path: str | Path,
+        path: str | Path | None = None,
         *,
         key_file: str | Path | None = None,
         passphrase: str | None = None,
@@ -316,12 +318,22 @@ class MemoryStore(Actions):
     ) -> MemoryStore:
         """Unlock a vault. ``embedder`` names another model than the usual one (see ``doctor``).
 
+        Without ``path`` it is the vault that the command line takes where none is named, and
+        without a key, too, the key is found as there: by the environment, then the keyring.
+
         ``expander`` names a language model for its searches to word queries in other ways with.
 
         Raises NotAVaultError, FormatError, BadInputError (an unusable key file), WrongKeyError
         (DeviceKeyError where this machine lacks the passphrase's device key), StorageError.
         """
-        database = Path(path)
+        named = key_file or passphrase or recovery_code or keyring
+        if path is None and not named:
+            from memory_store.key_lookup import opened_by_first_key
+
+            return opened_by_first_key(
+                partial(MemoryStore.open, expander=expander), default_vault(), embedder=embedder
+            )
+        database = default_vault() if path is None else Path(path)
         secrets = secrets_to_open(
             database,
             key_file=key_file,

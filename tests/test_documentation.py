@@ -10,7 +10,8 @@ A fenced block is run when the line before it is one of these comments:
 
 The blocks of one document run in order, in a temporary home with the demo's notes in ``~/notes``
 and their judgements in ``~/demo``.
-README.md and start/ten-minutes.md start from nothing; every other document from an imported
+README.md and start/ten-minutes.md start from nothing, and name no vault: MEMORY_STORE_PASSPHRASE
+stands for the passphrase that a person types. Every other document from an imported
 ``notes.db`` whose key file is ``~/keys/notes.key``. SQL runs in sqlite-utils and must return rows;
 YAML must start a Datasette.
 """
@@ -78,7 +79,7 @@ class Home:
             "MEMORY_STORE_OFFLINE": "1",
             **{
                 f"MEMORY_STORE_{name}": str(folder / ".private" / name.lower())
-                for name in ("CACHE", "CONFIG", "STATE")
+                for name in ("CACHE", "CONFIG", "DATA", "STATE")
             },
             "DATASETTE_SECRET": SECRET,
             "NOTES_TOKEN": "a token of these tests",
@@ -117,7 +118,8 @@ class Home:
         self.bash(f"{shlex.quote(sys.executable)} example.py")
 
     def sql(self, code: str) -> None:
-        rows = json.loads(self.bash(f"sqlite-utils query notes.db {shlex.quote(code)}"))
+        vault = "notes.db" if (self.folder / "notes.db").exists() else '"$MEMORY_STORE_DB"'
+        rows = json.loads(self.bash(f"sqlite-utils query {vault} {shlex.quote(code)}"))
         assert rows, f"no row came back from\n{code}"
         assert not any('"ok": false' in str(cell) for row in rows for cell in row.values()), rows
 
@@ -176,7 +178,11 @@ def test_the_examples_run(document: Path, home: Home) -> None:
     needs_curl = any(block.how.startswith("served") for block in blocks(document))
     if needs_curl and shutil.which("curl") is None:
         pytest.skip("its examples need curl")
-    if document.name not in FROM_NOTHING:
+    if document.name in FROM_NOTHING:
+        home.environment["MEMORY_STORE_PASSPHRASE"] = "what a person types here"
+        home.environment["MEMORY_STORE_DB"] = str(home.folder / "data" / "memories.db")
+        (home.folder / "data").mkdir()
+    else:
         make_vault(home)
     for block in blocks(document):
         if "1.0" in block.how and not newer_than_0():

@@ -27,7 +27,7 @@ from memory_store.cli.options import (
 from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_answer, write_json, write_rows
 from memory_store.cli.terminal import BOLD, DIM, colour_wanted, in_units, printable_line, styled
-from memory_store.cli.vault_argument import VaultCommand, database_argument, default_vault
+from memory_store.cli.vault_argument import VaultCommand, database_argument
 from memory_store.errors import BadInputError, LockedError, WrongKeyError
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def doctor(
     Without a vault or a key, only what can be seen without one is examined.
     """
     from memory_store.doctor import examine, key_source
+    from memory_store.paths import default_vault
 
     examined = None if database == default_vault() and not database.exists() else database
     key = key_source(key_file, asked=passphrase)

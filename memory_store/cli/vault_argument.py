@@ -14,7 +14,6 @@ import click
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-DB_VARIABLE = "MEMORY_STORE_DB"
 SUFFIX = ".db"
 
 
@@ -23,17 +22,11 @@ def database_argument(function: Function) -> Function:
     return click.argument("database", metavar="[DB]", type=click.Path(path_type=Path))(function)
 
 
-def default_vault() -> Path:
-    """The vault that is meant where none is named. It may not be there yet."""
-    from memory_store.paths import data_folder, home_path
-
-    named = os.environ.get(DB_VARIABLE)
-    return home_path(named) if named else data_folder() / f"memories{SUFFIX}"
-
-
 def shell_name(database: Path) -> str:
     """DB and a space as one types it in a command: nothing where it may be left out."""
     import shlex
+
+    from memory_store.paths import default_vault
 
     return "" if database == default_vault() else f"{shlex.quote(str(database))} "
 
@@ -61,6 +54,8 @@ class VaultCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not self._names_a_vault(self._given(ctx, args)):
+            from memory_store.paths import default_vault
+
             args = [str(default_vault()), *args]
         return super().parse_args(ctx, args)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from memory_store import LockedError, MemoryStore, NotAVaultError
 from memory_store.cli import main
 
 Run = Callable[..., Any]
@@ -34,6 +35,23 @@ def test_the_default_vault_lies_in_the_data_folder(run: Run, private_folders: Pa
     assert "ducks" not in texts(run("list"))
     run("add", "feed the ducks", "--topic", "garden")
     assert "feed the ducks" in texts(run("list"))
+
+
+def test_python_opens_the_same_vault_without_an_argument(run: Run) -> None:
+    run("add", "feed the ducks")
+    with MemoryStore.open() as store:
+        assert [one.text for one in store.list()] == ["feed the ducks"]
+
+
+def test_python_is_told_what_the_command_line_is(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("MEMORY_STORE_KEY_FILE")
+    with pytest.raises(LockedError, match="MEMORY_STORE_KEY_FILE"):
+        MemoryStore.open()
+    monkeypatch.setenv("MEMORY_STORE_DB", str(tmp_path / "none.db"))
+    with pytest.raises(NotAVaultError):
+        MemoryStore.open()
 
 
 def test_words_need_no_quotes(run: Run) -> None:
