@@ -177,6 +177,8 @@ class LiveIndex:
             self._loaded[row.id] = _Loaded(row, segment, alive)
             # changes between the segment's writing and now apply to it
             self._sequence = min(self._sequence, row.sequence)
+        if not missing.keys() <= self._loaded.keys():
+            raise TamperedError("vault_segments: a segment is not found by its own id")
 
     def _sealed_pairs(self, segment: str) -> bytes:
         """The pairs of a segment, when a search first asks for a phrase: they are two fifths of an

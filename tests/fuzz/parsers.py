@@ -37,7 +37,7 @@ from memory_store.crypto.sealing import Place, SealingKey, seal, unseal
 from memory_store.dates import parse_moment, parse_time
 from memory_store.errors import BadInputError, FormatError, MemoryStoreError, TamperedError
 from memory_store.importing.readers import read_file
-from memory_store.importing.source_file import Failure, Skip, SourceFile
+from memory_store.importing.source_file import Failure, Remark, Skip, SourceFile
 from memory_store.index.codec import decode, encode
 from memory_store.records import MemoryDraft, SearchRequest, read_request, search_request
 from memory_store.search import paging
@@ -81,7 +81,7 @@ def _read(kind: str, data: bytes) -> None:
     path = Path(f"/uploaded/a.{kind}")
     file = SourceFile(path, path.parent, path.name, kind, path.name, content=lambda: data)
     for item in read_file(file):
-        assert isinstance(item, MemoryDraft | Skip | Failure)
+        assert isinstance(item, MemoryDraft | Skip | Failure | Remark)
         if isinstance(item, MemoryDraft):
             write_json(dict(item.metadata)).encode("utf-8")
         else:
@@ -221,7 +221,7 @@ def archive(data: bytes) -> None:
         except MemoryStoreError:
             continue
         for read in read_file(item):
-            assert isinstance(read, MemoryDraft | Skip | Failure)
+            assert isinstance(read, MemoryDraft | Skip | Failure | Remark)
     assert expanded <= EXPANDED_LIMIT
 
 
