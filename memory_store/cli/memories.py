@@ -11,6 +11,7 @@ import click
 from memory_store.cli.options import (
     SCOPE,
     TYPE_NAMES,
+    at_terminal,
     json_option,
     key_value_pairs,
     request_options,
@@ -30,7 +31,7 @@ from memory_store.cli.terminal import (
     shortened,
     styled,
 )
-from memory_store.errors import BadInputError
+from memory_store.errors import BadInputError, MemoryStoreError
 from memory_store.records import Memory
 from memory_store.titles import shown_title
 
@@ -121,8 +122,11 @@ def edit(
     memory-store edit notes.db 3f2a9c1b --title "Lease, signed" --topic home
     memory-store edit notes.db 3f2a9c1b --text - < lease.md
     memory-store edit notes.db 3f2a9c1b --add-topic contracts --remove-topic inbox
+    memory-store edit 3f2a9c1b
 
-    This opens no editor on purpose: editors leave plain copies in temporary files.
+    Without a change named, at a terminal, the text opens in your editor ($VISUAL or $EDITOR), in a
+    folder in memory that is wiped afterwards. Set your editor to keep no undo files or backups
+    elsewhere.
     """
     if topic and no_topics:
         raise BadInputError("choose one of --topic and --no-topics", "topic")
@@ -135,10 +139,36 @@ def edit(
         changes |= {"add_topics": add_topic, "remove_topics": remove_topic}
     if meta:
         changes["metadata"] = dict(key_value_pairs(meta, "meta"))
-    if not changes:
+    if changes:
+        memory = store.edit(store.get(id).id, expected_version=if_version, **changes)
+    elif at_terminal() and sys.stdout.isatty():
+        memory = _edited(store, store.get(id), if_version)
+    else:
         raise BadInputError("nothing to change: give --text, --title, --topic, … (see --help)")
-    memory = store.edit(store.get(id).id, expected_version=if_version, **changes)
     write_answer(as_json, memory.as_dict(), [f"{memory.id} is now version {memory.version}"])
+
+
+def _edited(store: MemoryStore, memory: Memory, if_version: int | None) -> Memory:
+    """The memory with the text that you leave in your editor; the same one without a change.
+
+    What cannot be saved stays in the editor until you give it up.
+    """
+    from memory_store.cli.editor import edited, text_in_memory
+
+    version = memory.version if if_version is None else if_version
+    with text_in_memory(memory.text) as file:
+        while True:
+            try:
+                text = edited(file)
+                if text == memory.text:
+                    return memory
+                return store.edit(memory.id, expected_version=version, text=text)
+            except MemoryStoreError as error:
+                click.echo(f"Not saved: {printable_line(str(error))}", err=True)
+                words = "Open your text again? Saving it then writes over what is there now"
+                if not click.confirm(words, err=True):
+                    raise
+                version = store.get(memory.id).version
 
 
 @vault_command()

@@ -194,3 +194,64 @@ def test_ctrl_c_at_a_prompt_counts_too_and_no_is_an_answer() -> None:
 
     assert answer(io.BufferedReader(Interrupting())) == (130, "Sure? [y/N]: Stopped.")
     assert answer("n\n") == (1, "Aborted.")
+
+
+EDITORS = {
+    "changes": "file.write_text(file.read_text() + 'Signed twice.' + chr(10))",
+    "leaves": "pass",
+    "late": """subprocess.run([sys.executable, '-m', 'memory_store', 'edit', *sys.argv[1:3],
+    '--key-file', sys.argv[3], '--text', 'Newer'], check=True, stdout=subprocess.DEVNULL)
+file.write_text('Mine')""",
+}
+
+
+def edit_at_terminal(
+    vault: Vault, folder: Path, editor: str, answers: Sequence[str] = ()
+) -> tuple[str, int, Path]:
+    """Edit the first memory by a program as editor: what was shown, the code, the file it had."""
+    program, seen = folder / "editor.py", folder / "seen"
+    program.write_text(
+        "import pathlib, subprocess, sys\n"
+        "file = pathlib.Path(sys.argv[-1])\n"
+        f"pathlib.Path({str(seen)!r}).write_text(f'{{file}} {{file.stat().st_mode & 0o777:o}}')\n"
+        f"{EDITORS[editor]}\n"
+    )
+    id = vault.json("list")[0]["id"]
+    words = [sys.executable, program, vault.path, id, vault.key_file]
+    command = " ".join(str(word) for word in words)
+    shown, code = session(
+        ["edit", str(vault.path), id, "--key-file", str(vault.key_file)],
+        answers,
+        echoed=True,
+        EDITOR=command,
+        VISUAL="",
+    )
+    file, mode = seen.read_text().split()
+    assert mode == "600"
+    return shown, code, Path(file)
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no folder in memory here")
+def test_an_editor_gets_the_text_in_memory_alone_and_writes_it_back(
+    vault: Vault, tmp_path: Path
+) -> None:
+    before = vault.json("list")[0]
+    shown, code, file = edit_at_terminal(vault, tmp_path, "leaves")
+    assert (code, vault.json("list")[0]["version"]) == (0, before["version"]), shown
+    shown, code, file = edit_at_terminal(vault, tmp_path, "changes")
+    assert code == 0, shown
+    after = vault.json("get", before["id"])
+    assert after["text"] == before["text"] + "Signed twice."
+    assert after["version"] == before["version"] + 1
+    assert not file.parent.exists(), "the file and its folder are wiped"
+    mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
+    assert {mount[1]: mount[2] for mount in mounts}[str(file.parent.parent)] == "tmpfs"
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no folder in memory here")
+def test_an_editor_writes_over_no_newer_version_unasked(vault: Vault, tmp_path: Path) -> None:
+    id = vault.json("list")[0]["id"]
+    shown, code, file = edit_at_terminal(vault, tmp_path, "late", ["n"])
+    assert (code, vault.json("get", id)["text"]) == (1, "Newer"), shown
+    assert "Not saved:" in shown
+    assert not file.parent.exists()
