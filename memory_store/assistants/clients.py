@@ -146,14 +146,26 @@ def _with_entry(text: str, client: Client, name: str, entry: Entry, path: Path) 
 
 
 def _with_table(text: str, key: str, name: str, entry: Entry, path: Path) -> str:
+    """The text with the entry's table at its end, in the place of one that was written before."""
     try:
-        found = tomllib.loads(text)
+        tomllib.loads(text)
+        before = _without_table(text, f"[{key}.{json.dumps(name)}]")
+        if name in tomllib.loads(before).get(key, {}):  # written by hand, in other words
+            raise BadInputError(f"{path} has {key}.{name} already: {PASTE}", "client")
     except tomllib.TOMLDecodeError:
         raise BadInputError(f"{path} is no TOML: {PASTE}", "client") from None
-    if name in found.get(key, {}):
-        raise BadInputError(f"{path} has [{key}.{name}] already: {PASTE}", "client")
-    before = text if text.endswith("\n") or not text else f"{text}\n"
-    return f"{before}\n{_toml(key, name, entry)}\n" if before else f"{_toml(key, name, entry)}\n"
+    return f"{before}\n\n{_toml(key, name, entry)}\n".lstrip("\n")
+
+
+def _without_table(text: str, head: str) -> str:
+    """The text without the table of that head, up to the next one."""
+    kept, inside = [], False
+    for line in text.splitlines():
+        if line.startswith("["):
+            inside = line.strip() == head
+        if not inside:
+            kept.append(line)
+    return "\n".join(kept).rstrip("\n")
 
 
 def _toml(key: str, name: str, entry: Entry) -> str:

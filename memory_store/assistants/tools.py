@@ -291,14 +291,16 @@ def _tasks(assistant: Assistant, given: Tasks) -> dict[str, Any]:
 
 
 def _add(assistant: Assistant, given: Add) -> dict[str, Any]:
+    """All of them, or none where one is refused."""
+    near = [_near(assistant.store, new) for new in given.memories]
+    wanted = [not (given.if_new and known) for known, _ in near]
+    drafts = [
+        _draft(assistant, new) for new, take in zip(given.memories, wanted, strict=True) if take
+    ]
+    added = iter(assistant.store.add_many(drafts))
     answers: list[dict[str, Any]] = []
-    for new in given.memories:
-        known, older = _near(assistant.store, new)
-        answer: dict[str, Any] = {}
-        if known and given.if_new:
-            answer["added"] = False
-        else:
-            answer["id"] = assistant.store.add_many([_draft(assistant, new)])[0].id
+    for (known, older), take in zip(near, wanted, strict=True):
+        answer: dict[str, Any] = {"id": next(added).id} if take else {"added": False}
         if known:
             answer["already_known"] = known
         if older:

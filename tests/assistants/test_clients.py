@@ -70,9 +70,30 @@ def test_other_settings_stay_and_the_old_file_is_kept(
     assert path.with_name(path.name + BEFORE).read_text() == before
 
 
+@pytest.mark.parametrize("client", CLIENTS)
+def test_installed_again_the_last_one_counts(
+    home: Path, store: MemoryStore, key_file: Path, client: str
+) -> None:
+    path = CLIENTS[client].path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".toml":
+        path.write_text('model = "x"\n\n[tools]\nweb = true\n')
+    assert install(store, key_file, client).exit_code == 0
+    assert install(store, key_file, client, "--write").exit_code == 0
+    assert "--write" in entry(client)["args"]
+    if path.suffix == ".toml":
+        data = tomllib.loads(path.read_text())
+        assert (data["model"], data["tools"]) == ("x", {"web": True})
+
+
 @pytest.mark.parametrize(
     ("client", "text"),
-    [("zed", '{ // mine\n "theme": "dark" }'), ("codex", "[broken"), ("cursor", '["a list"]')],
+    [
+        ("zed", '{ // mine\n "theme": "dark" }'),
+        ("codex", "[broken"),
+        ("codex", "[mcp_servers]\nmemories-notes = {}\n"),
+        ("cursor", '["a list"]'),
+    ],
 )
 def test_what_cannot_be_changed_without_loss_is_left_alone(
     home: Path, store: MemoryStore, key_file: Path, client: str, text: str

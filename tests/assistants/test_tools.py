@@ -88,6 +88,12 @@ class TestWriting:
         id_ = added(store, "The lease ends in May", topics=["home"])
         assert store.get(id_).metadata == {"by": "helper"}
 
+    def test_of_many_none_is_added_where_one_is_refused(self, store: MemoryStore) -> None:
+        given = {"memories": [{"text": "One"}, {"text": "Two", "valid_to": "not a time"}]}
+        with pytest.raises(MemoryStoreError):
+            call(assistant(store), "memory_add", given)
+        assert store.list() == []
+
     def test_what_is_known_already_is_said_and_left_out_if_asked(self, store: MemoryStore) -> None:
         id_ = added(store, "The spare key hangs in the hall")
         given = {"memories": [{"text": "The spare key hangs in the hall"}], "if_new": True}
