@@ -43,7 +43,7 @@ def test_python_opens_the_same_vault_without_an_argument(run: Run) -> None:
         assert [one.text for one in store.list()] == ["feed the ducks"]
 
 
-def test_python_is_told_what_the_command_line_is(
+def test_python_gets_the_refusals_of_the_command_line(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv("MEMORY_STORE_KEY_FILE")
