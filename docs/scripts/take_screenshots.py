@@ -62,10 +62,10 @@ def take(base: str, passphrase: str) -> None:
         unlock(page, base, passphrase)
         page.screenshot(path=IMAGES / "screenshot-start.png")
         page.goto(f"{base}/notes/-/hybrid?q=ducks")  # the first search waits for the model
-        page.goto(f"{base}/notes/-/hybrid?q=protecting+lettuce+from+slugs&narrow=topic:garden")
+        page.goto(f"{base}/notes/-/hybrid?q=who+has+the+spare+key")
         page.screenshot(path=IMAGES / "screenshot-search.png")
         page.emulate_media(color_scheme="dark")
-        page.reload()  # colours change slowly
+        page.goto(f"{base}/notes/-/hybrid?q=who+has+the+spare+key&narrow=topic:house")
         page.screenshot(path=IMAGES / "screenshot-dark.png")
         page.emulate_media(color_scheme="light")
         page.goto(f"{base}/notes/-/hybrid?q=when+is+the+last+frost+in+spring&limit=6&explain=1")
