@@ -44,6 +44,8 @@ async def test_what_is_certain_stands_apart_from_what_may_fit(served: Served) ->
     assert len(first.select(".hy-result")) == certain
     assert rest["start"] == str(certain + 1)
     assert page.select_one(".hy-may-fit").get_text() == "These may fit"
+    narrowed = (await root.get(".json?q=zeppelin+hangar&rerank=0&narrow=topic:nothing")).json()
+    assert narrowed["totals"]["certain"] == 0
     unsure = soup(await root.get("?q=zeppelin+hangar&recipe=gnosis"))
     assert "certain" not in unsure.select_one("[data-said]").get_text()
     assert unsure.select(".hy-may-fit") == []

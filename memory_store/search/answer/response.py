@@ -216,7 +216,8 @@ def _certain(search: Search, outcome: Outcome) -> int | None:
     """
     if not (outcome.calibrated and search.recipe.good == CERTAIN):
         return None
-    return sum(_rounded(one.score) >= CERTAIN for one in outcome.ranking)
+    shown = (one for one in outcome.ranking if search.plan.keeps(one.candidate.ordinal))
+    return sum(_rounded(one.score) >= CERTAIN for one in shown)
 
 
 def _rounded(score: float) -> float:
