@@ -135,12 +135,25 @@ def home(tmp_path: Path, tiny_model: Path) -> Home:
     return Home(tmp_path, tiny_model)
 
 
-def make_vault(home: Home) -> None:
+@pytest.fixture(scope="session")
+def imported(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> tuple[Home, Path]:
+    """A home with an imported vault, and a copy of its files to begin the next document from."""
+    home = Home(tmp_path_factory.mktemp("imported") / "home", tiny_model)
     home.bash(
         "memory-store init notes.db --key-file ~/keys/notes.key\n"
         "export MEMORY_STORE_KEY_FILE=~/keys/notes.key\n"
         "memory-store import notes.db ~/notes"
     )
+    return home, shutil.copytree(home.folder, home.folder.with_name("as-imported"))
+
+
+@pytest.fixture
+def home_with_vault(imported: tuple[Home, Path]) -> Home:
+    """The same folder for each document, since a vault knows where its memories came from."""
+    home, as_imported = imported
+    shutil.rmtree(home.folder)
+    shutil.copytree(as_imported, home.folder)
+    return home
 
 
 @contextmanager
@@ -174,16 +187,17 @@ def run_block(home: Home, block: Block) -> None:
 @pytest.mark.parametrize(
     "document", [d for d in DOCUMENTS if blocks(d)], ids=lambda document: document.name
 )
-def test_the_examples_run(document: Path, home: Home) -> None:
+def test_the_examples_run(document: Path, request: pytest.FixtureRequest) -> None:
     needs_curl = any(block.how.startswith("served") for block in blocks(document))
     if needs_curl and shutil.which("curl") is None:
         pytest.skip("its examples need curl")
     if document.name in FROM_NOTHING:
+        home: Home = request.getfixturevalue("home")
         home.environment["MEMORY_STORE_PASSPHRASE"] = "what a person types here"
         home.environment["MEMORY_STORE_DB"] = str(home.folder / "data" / "memories.db")
         (home.folder / "data").mkdir()
     else:
-        make_vault(home)
+        home = request.getfixturevalue("home_with_vault")
     for block in blocks(document):
         if "1.0" in block.how and not newer_than_0():
             continue  # that example is for Datasette 1.0; CI runs this test on both
@@ -227,9 +241,10 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_every_column_of_a_vault_is_in_the_table_of_what_is_sealed(home: Home) -> None:
-    make_vault(home)
-    connection = connect(home.folder / "notes.db", read_only=True)
+def test_every_column_of_a_vault_is_in_the_table_of_what_is_sealed(
+    home_with_vault: Home,
+) -> None:
+    connection = connect(home_with_vault.folder / "notes.db", read_only=True)
     tables = [
         name
         for (name,) in connection.execute("select name from sqlite_master where type = 'table'")
