@@ -63,10 +63,10 @@ TABLES: Mapping[str, Mapping[str, Any]] = {
         },
     },
     "collections": {
-        "description": "The collections that memories belong to. Their names are sealed.",
+        "description": "The collections that memories belong to.",
         "label_column": "id",
         "columns": {
-            "name": "Sealed: the name",
+            "name": "Empty: names are in the sealed settings",
         },
     },
     **{table: {"hidden": True} for table in (*VAULT_TABLES, *LATER_TABLES, MIGRATIONS)},

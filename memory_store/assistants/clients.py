@@ -15,11 +15,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from memory_store.errors import BadInputError
 
 BEFORE = ".before-memory-store"  # behind the name of the file as it was
+STARTS = ("-m", "memory_store", "mcp")  # what the arguments of our entries begin with
 PASSED_ON = (
     "MEMORY_STORE_STATE",
     "MEMORY_STORE_CACHE",
@@ -43,7 +44,7 @@ class Entry(Struct, frozen=True):
 
     command: str
     args: tuple[str, ...]
-    env: dict[str, str]
+    env: dict[str, str] = {}
 
     def as_data(self, client: Client) -> dict[str, Any]:
         """The entry as the client's configuration has it."""
@@ -84,7 +85,7 @@ CLIENTS: dict[str, Client] = {
 def entry_for(database: Path, arguments: Sequence[str]) -> Entry:
     """How this installation serves a vault; ``arguments`` follow the vault's path."""
     env = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
-    args = ("-m", "memory_store", "mcp", str(database.resolve()), *arguments)
+    args = (*STARTS, str(database.resolve()), *arguments)
     return Entry(sys.executable, args, env)
 
 
@@ -119,6 +120,28 @@ def install(client: str, name: str, entry: Entry) -> Path:
         written.chmod(0o600)
     written.replace(path)
     return path
+
+
+def installed(client: str) -> dict[str, Entry]:
+    """The entries of this server in a client's configuration, by their names.
+
+    Raises BadInputError for a file that cannot be read; one that is not there has none.
+    """
+    known = CLIENTS[client]
+    path = known.path()
+    text = _read(path)
+    try:
+        data = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text or "{}")
+        servers = data.get(known.key, {})
+        entries = {name: convert(one, Entry) for name, one in servers.items() if _is_ours(one)}
+    except (ValueError, AttributeError, ValidationError):
+        raise BadInputError(f"{path} has no entry that this can read", "client") from None
+    return entries
+
+
+def _is_ours(entry: object) -> bool:
+    arguments = entry.get("args") if isinstance(entry, dict) else None
+    return isinstance(arguments, list) and arguments[: len(STARTS)] == [*STARTS]
 
 
 def _read(path: Path) -> str:

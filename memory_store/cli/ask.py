@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_store.cli.answers import opened_line, print_answer, title_of
+from memory_store.cli.failures import said_plainly
 from memory_store.cli.options import (
     SCOPE,
     json_option,
@@ -36,6 +37,9 @@ from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, SearchRe
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
+
+LOADING_SECONDS = 60.0  # the plugins of llm, and a local model of some gigabytes
+INSTEAD = "There will be no answer. These are the memories found:"
 
 
 @vault_command(cls=QueryCommand)
@@ -67,12 +71,21 @@ def ask(
     memory-store ask notes.db "when does the lease end?" --model MODEL
     memory-store ask notes.db "what did we decide on heating?" --type decision --json
 
-    Without a model the memories found are shown instead, and the exit code is 1. QUESTION may be
-    - for standard input.
+    Without a model you are shown what to install, then the memories found, and the exit code is 1.
+    QUESTION may be - for standard input.
     """
     words = " ".join(question)
     asked = text_or_stdin(words).strip() if words == "-" else words
+    missing = _missing(model)
+    if missing is not None:
+        click.echo(f"Error: {printable_line(said_plainly(missing) or '')}\n{INSTEAD}", err=True)
     response = _found(store, asked, **options)
+    if missing is not None:
+        if as_json:
+            write_json({**response.as_dict(), "ok": False, "answer": None, "error": str(missing)})
+        else:
+            print_answer(response)
+        click.get_current_context().exit(1)
     streaming = not as_json and sys.stdout.isatty()
     try:
         answer = store.answer(
@@ -90,6 +103,17 @@ def ask(
         print_answer(response)  # says that nothing was found
     else:
         _print(answer, shown=streaming)
+
+
+def _missing(model: str | None) -> ModelUnavailableError | None:
+    """Why there will be no answer, known before a search: no package, no such model, no key."""
+    from memory_store.models.language_model import loadable
+
+    try:
+        loadable(model, seconds=LOADING_SECONDS)
+    except ModelUnavailableError as error:
+        return error
+    return None
 
 
 def _found(store: MemoryStore, question: str, **options: Any) -> SearchResponse:

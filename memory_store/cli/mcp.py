@@ -8,27 +8,37 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memory_store.cli.options import key_file_option
+from memory_store.cli.terminal import printable_line
 from memory_store.cli.vault_argument import VaultCommand, database_argument
 from memory_store.errors import BadInputError, LockedError
 
 if TYPE_CHECKING:
     from memory_store.assistants.tools import Access
 
-INSTALL = "install"
+INSTALL, DOCTOR = "install", "doctor"
 CLIENT_NAMES = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode", "zed")
 NEEDS = "the package mcp is not here: pip install 'datasette-hybrid[mcp]'"
 
 
-@click.command(cls=VaultCommand)
+class McpCommand(VaultCommand):
+    """What an assistant's entry names is looked at wherever it is, also without a default vault."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        self.makes_vault = ctx.params.get("action") == DOCTOR
+        return super().invoke(ctx)
+
+
+@click.command(cls=McpCommand)
 @database_argument
-@click.argument("action", required=False, type=click.Choice([INSTALL]))
+@click.argument("action", required=False, type=click.Choice([INSTALL, DOCTOR]))
 @click.argument("client", required=False, type=click.Choice(CLIENT_NAMES))
-@click.option("--write", is_flag=True, help="It may add, change and delete (default: only read)")
+@click.option("--read-only", is_flag=True, help="It may search and read (the default)")
+@click.option("--write", is_flag=True, help="It may add, change and delete")
 @click.option("--append-only", is_flag=True, help="It may add, and change nothing")
 @click.option("--collection", multiple=True, metavar="NAME", help="It sees only this collection")
 @click.option("--name", metavar="NAME", help="Whose memories are marked as: by (default: client)")
@@ -38,6 +48,7 @@ def mcp(
     database: Path,
     action: str | None,
     client: str | None,
+    read_only: bool,
     write: bool,
     append_only: bool,
     collection: tuple[str, ...],
@@ -52,13 +63,19 @@ def mcp(
     memory-store mcp install codex --write         # it may add, change and delete, too
     memory-store mcp install cursor --append-only --collection work
     memory-store mcp install zed --print
+    memory-store mcp doctor claude-code            # start it as claude-code does, and search
     memory-store mcp notes.db                      # what an assistant starts
 
     The entry that install writes has absolute paths and no secret. The vault must open without a
     question: by a key file or the keyring.
     """
-    if write and append_only:
-        raise BadInputError("--write and --append-only exclude each other", "append-only")
+    chosen_flags = {"--read-only": read_only, "--append-only": append_only, "--write": write}
+    named = [flag for flag, given in chosen_flags.items() if given]
+    if len(named) > 1:
+        raise BadInputError(f"choose one of {' and '.join(named)}", named[-1].strip("-"))
+    if action == DOCTOR:
+        _check(client)
+        return
     access: Access = "write" if write else "append" if append_only else "read"
     if action is None:
         _serve(database, access, collection, name or "assistant", key_file)
@@ -84,6 +101,36 @@ def _serve(
     with open_store(database, key_file=key_file) as store:
         assistant = Assistant(only(store, collection), access, name)
         serve(assistant, store.path.stem)
+
+
+def _check(client: str | None) -> None:
+    """Try the entries of one assistant, or of all that have one; exit code 1 where one fails."""
+    from memory_store.assistants import clients
+    from memory_store.errors import MemoryStoreError
+
+    try:
+        from memory_store.assistants.checkup import check
+    except ModuleNotFoundError as error:
+        raise BadInputError(NEEDS, "mcp") from error
+    found = [
+        (one, name, entry)
+        for one in ([client] if client else CLIENT_NAMES)
+        for name, entry in clients.installed(one).items()
+    ]
+    if not found:
+        wanted = client or "NAME"
+        raise BadInputError(f"no entry to try. To write one: memory-store mcp install {wanted}")
+    failed = False
+    for one, name, entry in found:
+        click.echo(f"{one}: {printable_line(name)} in {clients.CLIENTS[one].path()}")
+        try:
+            check(entry, lambda words, took: click.echo(f"  {words} ({took:.1f} s)"))
+        except MemoryStoreError as error:
+            failed = True
+            click.echo(f"  {printable_line(str(error))}")
+            click.echo(f"  To write the entry anew: memory-store mcp install {one}")
+    if failed:
+        click.get_current_context().exit(1)
 
 
 def _install(

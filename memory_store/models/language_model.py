@@ -47,11 +47,11 @@ class Reply:
         self,
         name: str | None,
         system: str | None,
-        prompt: str,
+        prompt: str | None,
         seconds: float,
         sampling: Mapping[str, float],
     ) -> None:
-        """See :func:`ask`."""
+        """See :func:`ask`. Without a prompt the model is loaded, and asked nothing."""
         self._name = name
         self._deadline = monotonic() + seconds
         self._seconds = seconds
@@ -122,15 +122,29 @@ def ask(
     ``seconds`` from now. Raises :class:`ModelUnavailableError`, here or while the answer is read:
     ``llm`` or the model is missing, it has no key, it failed, or it was too slow.
     """
+    _check_installed()
+    return Reply(name, system, prompt, seconds, sampling)
+
+
+def loadable(name: str | None, *, seconds: float) -> str:
+    """The full name of a model that :func:`ask` could put a prompt to; it is sent nothing.
+
+    Raises :class:`ModelUnavailableError`: ``llm`` or the model is missing, it has no key, or
+    loading it took longer than ``seconds``.
+    """
+    _check_installed()
+    return Reply(name, None, None, seconds, NO_SAMPLING).model
+
+
+def _check_installed() -> None:
     if find_spec("llm") is None:
         raise ModelUnavailableError("the package llm is not installed", INSTALL)
-    return Reply(name, system, prompt, seconds, sampling)
 
 
 def _run(
     name: str | None,
     system: str | None,
-    prompt: str,
+    prompt: str | None,
     sampling: Mapping[str, float],
     events: SimpleQueue[_Event],
     stopped: threading.Event,
@@ -140,6 +154,8 @@ def _run(
         with _loading:
             model = _loaded(name)
         events.put(str(model.model_id))
+        if prompt is None:
+            return
         options = _options(model, sampling)
         stream = bool(model.can_stream)
         for piece in model.prompt(prompt, system=system, stream=stream, **options):

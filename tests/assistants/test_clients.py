@@ -122,3 +122,37 @@ def test_a_vault_that_only_a_passphrase_opens_is_refused(home: Path, make_store:
     assert result.exit_code != 0
     assert "memory-store keys" in result.output
     assert not CLIENTS["cursor"].path().exists()
+
+
+def test_doctor_starts_the_entry_as_the_assistant_would_and_searches(
+    home: Path, store: MemoryStore, key_file: Path, tiny_model: Path, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_MODEL", str(tiny_model))
+    store.add("The spare key of the flat hangs in the hall", title="What is in here")
+    assert install(store, key_file, "codex", "--read-only").exit_code == 0
+    tried = CliRunner().invoke(main, ["mcp", "doctor"])
+    assert tried.exit_code == 0, tried.output
+    assert "codex: memories-notes" in tried.output
+    assert "memory_start, memory_search, memory_read, tasks" in tried.output
+    assert "a search finds 1 " in tried.output
+
+
+def test_doctor_says_at_which_step_an_entry_fails_and_what_mends_it(
+    home: Path, store: MemoryStore, key_file: Path
+) -> None:
+    nothing = CliRunner().invoke(main, ["mcp", "doctor", "cursor"])
+    assert nothing.exit_code == 2
+    assert "memory-store mcp install cursor" in nothing.output
+    assert install(store, key_file, "cursor").exit_code == 0
+    key_file.unlink()
+    tried = CliRunner().invoke(main, ["mcp", "doctor", "cursor"])
+    assert tried.exit_code == 1
+    assert "could not start the server" in tried.output
+    assert key_file.name in tried.output, "the server's own words"
+    assert "memory-store mcp install cursor" in tried.output
+
+
+def test_one_assistant_has_one_right(home: Path, store: MemoryStore, key_file: Path) -> None:
+    result = install(store, key_file, "cursor", "--read-only", "--write")
+    assert result.exit_code == 2
+    assert "choose one of --read-only and --write" in result.output
