@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from memory_store.cli.terminal import printable_line
-from memory_store.cli.vault_argument import VaultCommand, database_argument
+from memory_store.cli.vault_argument import (
+    EVERYDAY,
+    FILTERS,
+    KEY,
+    OUTPUT,
+    RANKING,
+    HeadedOption,
+    VaultCommand,
+    database_argument,
+)
 from memory_store.errors import BadInputError, LockedError
 from memory_store.records import OPTIONS, TYPES
 
@@ -49,15 +58,18 @@ def vault_command(
 
 
 def key_file_option(
-    help: str = "File with the key (default: MEMORY_STORE_KEY_FILE)", name: str = "--key-file"
+    help: str = "File with the key (default: MEMORY_STORE_KEY_FILE)",
+    name: str = "--key-file",
+    heading: str = EVERYDAY,
 ) -> Callable[[Function], Function]:
     """``--key-file``: a path, never the key."""
-    return click.option(name, type=click.Path(path_type=Path), help=help)
+    path = click.Path(path_type=Path)
+    return click.option(name, type=path, help=help, cls=HeadedOption, heading=heading)
 
 
-def passphrase_option(help: str) -> Callable[[Function], Function]:
+def passphrase_option(help: str, heading: str = EVERYDAY) -> Callable[[Function], Function]:
     """``--passphrase``: a flag, never the passphrase."""
-    return click.option("--passphrase", is_flag=True, help=help)
+    return click.option("--passphrase", is_flag=True, help=help, cls=HeadedOption, heading=heading)
 
 
 def device_key_option(default: bool | None, usual: str) -> Callable[[Function], Function]:
@@ -71,7 +83,7 @@ def device_key_option(default: bool | None, usual: str) -> Callable[[Function], 
 def key_options(function: Function) -> Function:
     """``--key-file`` and ``--passphrase``: where the key comes from."""
     asks = "Ask for the passphrase (or take it from MEMORY_STORE_PASSPHRASE)"
-    return key_file_option()(passphrase_option(asks)(function))
+    return key_file_option(heading=KEY)(passphrase_option(asks, KEY)(function))
 
 
 def with_store(function: Callable[..., None]) -> Callable[..., None]:
@@ -152,6 +164,12 @@ def new_passphrase(found: str | None, variable: str) -> str:
 
 SCOPE = ("collection", "type", "topic", "status", "since", "until")
 """The filters of ``search`` and ``list``."""
+_HEADED = {
+    FILTERS: (*SCOPE, "like", "meta", "min_score", "narrow"),
+    RANKING: ("recipe", "reranker", "rerank", "expander", "expand", "sealed", "budget_ms"),
+    OUTPUT: ("budget", "continue"),
+}
+_HEADING_OF = {name: heading for heading, names in _HEADED.items() for name in names}
 
 
 def request_options(*names: str) -> Callable[[Function], Function]:
@@ -173,8 +191,11 @@ def request_option(name: str, **other: Any) -> Callable[[Function], Function]:
     option = OPTIONS[name]
     dashed = name.replace("_", "-")
     settings: dict[str, Any] = {"help": option.description, "metavar": option.value}
+    if name in _HEADING_OF:
+        settings |= {"cls": HeadedOption, "heading": _HEADING_OF[name]}
     if option.off:
-        return click.option(f"--no-{dashed}", is_flag=True, help=option.off)
+        settings |= {"is_flag": True, "help": option.off, "metavar": None}
+        return click.option(f"--no-{dashed}", **settings)
     if option.kind is bool:
         settings["is_flag"] = True
     elif option.several:
@@ -213,7 +234,11 @@ def row_options(json: str) -> Callable[[Callable[..., None]], Callable[..., None
             function(store, form=chosen[0] if chosen else "text", **parameters)
 
         for form, help in reversed({"json": json, **FORMS}.items()):
-            command = click.option(f"--{form}", f"as_{form}", is_flag=True, help=help)(command)
+            settings: dict[str, Any] = (
+                {} if form == "json" else {"cls": HeadedOption, "heading": OUTPUT}
+            )
+            flag = click.option(f"--{form}", f"as_{form}", is_flag=True, help=help, **settings)
+            command = flag(command)
         return command
 
     return with_options

@@ -31,6 +31,19 @@ def shell_name(database: Path) -> str:
     return "" if database == default_vault() else f"{shlex.quote(str(database))} "
 
 
+EVERYDAY, FILTERS, RANKING, OUTPUT, KEY = "Options", "Filters", "Ranking", "Output", "Key"
+HEADINGS = (EVERYDAY, FILTERS, RANKING, OUTPUT, KEY)
+"""Of a command's options, in the order of its help: those of every day have no other heading."""
+
+
+class HeadedOption(click.Option):
+    """An option that a command's help shows under a heading of its own."""
+
+    def __init__(self, *names: Any, heading: str, **settings: Any) -> None:
+        super().__init__(*names, **settings)
+        self.heading = heading
+
+
 class VaultCommand(click.Command):
     """A command whose first argument, DB, may be left out.
 
@@ -58,6 +71,17 @@ class VaultCommand(click.Command):
 
             args = [str(default_vault()), *args]
         return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and isinstance(parameter, click.Option):
+                records[getattr(parameter, "heading", EVERYDAY)].append(record)
+        for heading, rows in records.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
 
     def _given(self, ctx: click.Context, args: list[str]) -> list[str]:
         """The arguments that are no options, as click finds them."""
