@@ -63,7 +63,7 @@ TABLES: Mapping[str, Mapping[str, Any]] = {
         },
     },
     "collections": {
-        "description": "The collections that memories belong to.",
+        "description": "The collections that memories belong to. Their names are sealed.",
         "label_column": "id",
         "columns": {
             "name": "Empty: names are in the sealed settings",
