@@ -20,7 +20,7 @@ from memory_store.cli.options import (
     text_or_stdin,
     vault_command,
 )
-from memory_store.cli.rows import write_answer, write_rows
+from memory_store.cli.rows import write_answer, write_json, write_rows
 from memory_store.cli.terminal import (
     BOLD,
     DIM,
@@ -54,6 +54,8 @@ def get(store: MemoryStore, id: str, as_json: bool) -> None:
     \b
     memory-store get notes.db 3f2a9c1b
     memory-store get notes.db travel/lisbon.md --json
+
+    At a terminal a long one is shown by your pager ($PAGER, or less).
     """
     memory = store.get(id)
     facts = [
@@ -68,7 +70,12 @@ def get(store: MemoryStore, id: str, as_json: bool) -> None:
     shown = " · ".join(printable_line(fact) for fact in facts if fact)
     title, colour = _title(memory), colour_wanted()
     lines = [styled(title, BOLD, colour), styled(shown, DIM, colour), "", printable(memory.text)]
-    write_answer(as_json, memory.as_dict(), lines)
+    if as_json:
+        write_json(memory.as_dict())
+        return
+    from memory_store.cli.pager import show
+
+    show(lines, store.lock)
 
 
 @vault_command("list")
