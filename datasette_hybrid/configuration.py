@@ -38,6 +38,7 @@ KNOWN = frozenset(
     {
         *("key-file", "passphrase", "allow", "idle-minutes", "private-queries", "table-function"),
         *("expander", "keyring", "absolute-hours", "audit", "search-processes"),
+        "background-embedding",
     }
 )
 UNIX = "unix"  # a Unix socket, in the place of an address
@@ -64,6 +65,8 @@ class DatabaseSettings:
     language model that every search of this database may be expanded with. ``table_function``:
     SQL may select from ``hybrid_search()``, where this Python can have that. ``search_processes``:
     so many of them search, beside a server that stays; with 0 the server searches by itself.
+    ``background_embedding``: such a server embeds what was imported in words while the vault is
+    open; otherwise an upload embeds what it brings itself.
     """
 
     database: str
@@ -78,6 +81,7 @@ class DatabaseSettings:
     expander: str | None = None
     table_function: bool = True
     search_processes: int = SEARCH_PROCESSES
+    background_embedding: bool = True
 
     def allow_block(self, action: str) -> Any:
         """Who may do ``action``: what was configured, else the actor ``root``."""
@@ -158,6 +162,7 @@ def _settings(database: str, options: Any) -> DatabaseSettings:
         private_queries=bool(options.get("private-queries", False)),
         expander=_model(database, options.get("expander")),
         table_function=_said(options.get("table-function", "auto")) != "off",
+        background_embedding=_switch(database, options, "background-embedding", usual=True),
         search_processes=_processes(database, options.get("search-processes", SEARCH_PROCESSES)),
     )
 
@@ -217,8 +222,8 @@ def _check_key_file(database: str, value: Any) -> None:
         raise _RefusedError(f"{database}: key-file: this is a key, not the path of a key file")
 
 
-def _switch(database: str, options: Mapping[str, Any], name: str) -> bool:
-    value = options.get(name, False)
+def _switch(database: str, options: Mapping[str, Any], name: str, *, usual: bool = False) -> bool:
+    value = options.get(name, usual)
     if not isinstance(value, bool):
         raise _RefusedError(f"{database}: {_shown(name)}: true or false expected")
     return value

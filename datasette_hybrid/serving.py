@@ -111,7 +111,7 @@ def _following(reference: weakref.ref[Any], receive: Any) -> Any:
         if datasette is not None:
             if message["type"] == "lifespan.startup":
                 gc.freeze()  # all modules: looking through them made one page in twenty wait
-                processes = await asyncio.to_thread(vaults_of(datasette).search_elsewhere)
+                processes = await asyncio.to_thread(vaults_of(datasette).stay)
                 work.widen(processes * host.DEPTH)
             if message["type"] == "lifespan.shutdown":
                 await asyncio.to_thread(vaults_of(datasette).lock_all)

@@ -149,6 +149,7 @@ class MemoryStore(Actions):
     run_import = late(lambda: actions.writes.run_import)
     sources = late(lambda: actions.sources.sources)
     forget_source = late(lambda: actions.sources.forget_source)
+    embed_missing = late(lambda: actions.writes.embed_missing)
     reindex = late(lambda: actions.writes.reindex)
 
     frequent_topics = reads.frequent_topics
@@ -159,6 +160,7 @@ class MemoryStore(Actions):
     settings = late(lambda: actions.settings.settings)
     set_topics = late(lambda: actions.settings.set_topics)
     stats = vaults.stats
+    embedding = vaults.embedding
     embedder = vaults.embedder
     embedder_name = vaults.embedder_name
     model_state = vaults.model_state

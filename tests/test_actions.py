@@ -68,7 +68,14 @@ def test_what_writes_memories_or_members_has_an_event() -> None:
         for name, one in declarations(part).items()
         if one.writes and one.event is None
     }
-    assert silent == {"import_paths", "run_import", "forget_source", "reindex", "set_topics"}
+    assert silent == {
+        "import_paths",
+        "run_import",
+        "forget_source",
+        "embed_missing",
+        "reindex",
+        "set_topics",
+    }
 
 
 def test_an_action_says_both() -> None:
@@ -117,6 +124,7 @@ def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Call
         "import_paths": lambda: store.import_paths(path),
         "run_import": lambda: store.run_import(ImportJob(request=ImportRequest.of_paths(path))),
         "forget_source": lambda: store.forget_source(str(path.parent / "source")),
+        "embed_missing": store.embed_missing,
         "reindex": lambda: store.reindex(whole=True),
         "set_topics": lambda: store.set_topics("memory"),
         "collections.create": lambda: shared.create("mill"),

@@ -260,6 +260,17 @@ class ImportJob(Struct):
         tuple[int, ...] | None,
         Meta(description="Of the batch at work: passages that are embedded, and how many it has"),
     ]
+    to_embed: Annotated[
+        int | None,
+        Meta(
+            description="How many memories you may search are still to be embedded in the "
+            "background; null where none is"
+        ),
+    ]
+    embed_seconds: Annotated[
+        float | None, Meta(description="How long that takes, about; null while it is not known")
+    ]
+    meaning: Annotated[str | None, Meta(description="The same in words")]
     dry_run: bool
     error: str | None
     summary: str | None

@@ -71,7 +71,7 @@ async def search(datasette: Any, request: Any) -> Response:
         "chips": facets.chips(given, path),
         "examples": examples(path, names),
         "clear_href": facets.cleared(given, path),
-        **dict.fromkeys(("response", "welcome", "older", "refusal", "nearest")),
+        **dict.fromkeys(("response", "welcome", "older", "refusal", "nearest", "embedding")),
         "degraded": [],
     }
     if isinstance(found, Exception):
@@ -82,6 +82,7 @@ async def search(datasette: Any, request: Any) -> Response:
         context |= await _answered(vault, grants, given, asked, found, context)
     else:
         context["welcome"] = await welcome(vault, grants, path)
+        context["embedding"] = await work.run(lambda: vault.embedding_now(grants.search))
     if grants.decrypt:
         on_start = context["welcome"] is not None
         context["older"] = await work.run(lambda: vault.older(again=on_start))
@@ -155,6 +156,7 @@ async def _section(
     }
     if section["searchable"] and not asked.asks:
         section["memories"] = await work.run(lambda: vault.use(grants.search).stats()["memories"])
+        section["embedding"] = await work.run(lambda: vault.embedding_now(grants.search))
     elif section["searchable"]:
         few = replace(asked, limit=PER_VAULT)
         try:

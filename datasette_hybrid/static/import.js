@@ -35,3 +35,22 @@
     follow();
   }
 }
+
+{
+  const note = document.getElementById("hy-embedding");
+  const follow = async () => {
+    const answer = await fetch(note.dataset.job, { headers: { Accept: "application/json" } });
+    const job = answer.ok ? await answer.json() : {};
+    if (!job.meaning) {
+      location.reload();
+      return;
+    }
+    if (note.textContent !== job.meaning) {
+      note.textContent = job.meaning;
+    }
+    setTimeout(follow, 5000);
+  };
+  if (note) {
+    setTimeout(follow, 2000);
+  }
+}

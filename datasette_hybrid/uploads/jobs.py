@@ -30,6 +30,7 @@ from .. import background
 from ..audit.recorder import IMPORT, surface
 from ..permissions.asker import Asker, asker
 from ..requests import questions
+from ..vaults.embedding import EmbeddingNow
 from ..vaults.vault import Vault
 
 STATES = ("running", "done", "stopped", "locked", "failed")
@@ -98,6 +99,7 @@ class Job:
             stopped=lambda: self._stopped(store),
             progress=self._at,
             embedded=self._embedded,
+            embedded_later=self.vault.embeds_later,
             written=self._wrote,
         )
         try:
@@ -106,6 +108,7 @@ class Job:
             report = self.report if not self.request.dry_run else None
             written = report.imported + report.replaced if report is not None else 0
             self.vault.audit.note("import", returned=written)
+            self.vault.embed_what_lacks()
 
     def _wrote(self, report: ImportReport) -> None:
         self.report = report
@@ -170,8 +173,9 @@ class Job:
         self.done = self.total
         return "done"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Where it is, as JSON data.
+    def as_dict(self, embedding: EmbeddingNow | None = None) -> dict[str, Any]:
+        """Where it is, as JSON data. ``embedding``: what is embedded in the background, for those
+        who may search there.
 
         Without the right to read, replaced and unchanged are one number: which memories were there
         just as uploaded would confirm what they say.
@@ -194,6 +198,9 @@ class Job:
             "done": self.done,
             "total": self.total,
             "embedding": list(self.embedding) if self.running and self.embedding else None,
+            "to_embed": embedding.left if embedding else None,
+            "embed_seconds": embedding.seconds if embedding else None,
+            "meaning": str(embedding) if embedding else None,
             "dry_run": self.request.dry_run,
             "error": self.problem,
             "summary": summary if report is not None else None,

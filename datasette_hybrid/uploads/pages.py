@@ -26,6 +26,7 @@ from ..requests.cross_site import comes_from_elsewhere, is_forged
 from ..requests.frame import hybrid_path, page, render
 from ..search.api import absolute_url, endpoint
 from ..search.forms import last, values
+from ..vaults.embedding import EmbeddingNow
 from ..vaults.vault import Vault
 from .files import FILES_LIMIT, UPLOAD_LIMIT, Upload, read_upload, sources, taken
 from .jobs import Job, jobs_of
@@ -97,7 +98,8 @@ async def job_page(datasette: Any, request: Any) -> Response:
         "database": vault.database,
         "path": path,
         "address": address,
-        "job": job.as_dict(),
+        "job": job.as_dict(await _embedding(vault)),
+        "later": vault.embeds_later,
         "running": job.running,
         "listed": await _listed(request, vault, job),
         # the search that lists what was imported, as narrow as the request allows
@@ -113,10 +115,16 @@ async def job_page(datasette: Any, request: Any) -> Response:
 @endpoint("GET", "HEAD", "DELETE")
 async def job_json(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/import/{job}.json``: how far it is; ``DELETE`` stops it."""
-    _, job = await _job(datasette, request)
+    vault, job = await _job(datasette, request)
     if request.method == "DELETE":
         job.stop()
-    return answer({"ok": True, **job.as_dict()})
+    return answer({"ok": True, **job.as_dict(await _embedding(vault))})
+
+
+async def _embedding(vault: Vault) -> EmbeddingNow | None:
+    """What is embedded in the background, of the collections that the asker may search."""
+    scope = asker.get().on(vault.database).search
+    return await work.run(lambda: vault.embedding_now(scope)) if scope else None
 
 
 async def _received(request: Any) -> Upload:

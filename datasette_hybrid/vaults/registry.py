@@ -77,14 +77,15 @@ class Vaults:
         )
         watcher.start()
 
-    def search_elsewhere(self) -> int:
-        """Search in processes of their own from now on: Datasette stays, and serves many.
+    def stay(self) -> int:
+        """From now on search in processes of their own, and embed in the background: Datasette
+        stays, and serves many.
 
         Returns how many searches can run at once in some vault, one that is attached later, too.
         """
         self._serving = True
         for vault in self._each():
-            vault.search_elsewhere()
+            vault.stay()
         usual = DatabaseSettings("").search_processes
         return max([usual, *(one.search_processes for one in self.settings.values())])
 
@@ -170,7 +171,7 @@ class Vaults:
             if self._started:
                 vault.open_when_used()
             if self._serving:
-                vault.search_elsewhere()
+                vault.stay()
             return vault
 
 

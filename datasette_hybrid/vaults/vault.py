@@ -29,6 +29,7 @@ from ..permissions.asker import NO_ASKER, asker
 from ..permissions.membership import Membership
 from ..permissions.sessions import Sessions
 from . import opening
+from .embedding import BackgroundEmbedding, EmbeddingNow
 from .questions import Pairs, Questions
 from .views import Views
 
@@ -88,6 +89,8 @@ class Vault:
         self._store: MemoryStore | None = None
         self._searchers: Searchers | None = None
         self._processes = 0
+        self._stays = False
+        self._embedding: BackgroundEmbedding | None = None
         self._resting = False
         self._membership: Membership | None = None
         self._members_unknown = False
@@ -193,12 +196,44 @@ class Vault:
                 return None
             return self._membership
 
-    def search_elsewhere(self) -> None:
-        """Search in processes of its own, whenever it is open: for a server that stays."""
+    def stay(self) -> None:
+        """For a server that stays, whenever it is open: search in processes of its own, and embed
+        in the background."""
         with self._held():
-            self._processes = self.settings.search_processes
+            self._processes, self._stays = self.settings.search_processes, True
             if self._store is not None:
                 self._search_elsewhere(self._store)
+                self._embed_later(self._store)
+
+    @property
+    def embeds_later(self) -> bool:
+        """Whether memories written in words alone are embedded in the background."""
+        return self._embedding is not None
+
+    def embed_what_lacks(self, *, found_by_search: bool = False) -> None:
+        """Embed in the background what has no vectors yet. Waits for nothing."""
+        embedding = self._embedding
+        if embedding is None:
+            return
+        if found_by_search:
+            embedding.look()
+        else:
+            embedding.begin()
+
+    def embedding_now(self, scope: Scope) -> EmbeddingNow | None:
+        """What of these collections is being embedded; ``None`` where nothing is.
+
+        Counts the collections of ``scope`` alone. Work for a thread. No use of the vault: a page
+        that is left open and asks again keeps no vault open.
+        """
+        embedding, store = self._embedding, self._store
+        if embedding is None or store is None or not embedding.running or not scope:
+            return None
+        with suppress(LockedError):
+            now = store.limited_to(scope).embedding()
+            if now.left:
+                return EmbeddingNow(now.left, embedding.seconds_left(now.words_left))
+        return None
 
     def open_configured(self, patience: float = -1) -> None:
         """Open with the key that the configuration or the environment names, if it fits.
@@ -382,11 +417,18 @@ class Vault:
             self.log(older)
         background.begin("hybrid-warm", lambda: _warm(store))
         self._search_elsewhere(store)
+        self._embed_later(store)
 
     def _search_elsewhere(self, store: MemoryStore) -> None:
         if self._processes and self._searchers is None:
             self._searchers = Searchers(store, self._processes, self.log)
             store.search_through(self._searchers.ask)
+
+    def _embed_later(self, store: MemoryStore) -> None:
+        wanted = self._stays and self.settings.background_embedding and not self.access.read_only
+        if wanted and self._embedding is None:
+            self._embedding = BackgroundEmbedding(store, self.log)
+            self._embedding.begin()
 
     def _wipe(self, reason: str = "", *, exchanged: bool = False) -> None:
         """Let go of the store, and say for what ``reason``.
@@ -395,6 +437,9 @@ class Vault:
         """
         store, self._store, self.unlock_id = self._store, None, None
         searchers, self._searchers = self._searchers, None
+        embedding, self._embedding = self._embedding, None
+        if embedding is not None:
+            embedding.stop()
         self._membership = self._revision = None
         self.sessions.wipe()
         self.questions.wipe()

@@ -11,8 +11,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from memory_store.actions.action import Opened, action
 from memory_store.index.topics import count_topics
+from memory_store.records import Embedding
 from memory_store.session.embedders import ModelState
 from memory_store.vault.storage import Storage
 
@@ -51,6 +54,18 @@ def warm(opened: Opened) -> None:
 
 def _id(opened: Opened, collection: str | None) -> str | None:
     return None if collection is None else opened.vault.collections.find(collection)
+
+
+@action(None, writes=False)
+def embedding(opened: Opened) -> Embedding:
+    """How many memories have vectors, of how many, and how many words those have."""
+    snapshot = opened.vault.snapshot()
+    there = snapshot.visible(opened.vault.keyring.readable())
+    done = there & ~snapshot.worked_out("unembedded", snapshot.unembedded)
+    words = snapshot.lengths.astype(np.int64) + 1  # as :func:`embed_missing` counts them
+    return Embedding(
+        int(done.sum()), int(there.sum()), int(words[done].sum()), int(words[there].sum())
+    )
 
 
 @action(None, writes=False)

@@ -5,7 +5,8 @@ Boundary: plain text comes in; only what the vault's keys have sealed or hashed 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from memory_store.importing.drafts import (
 )
 from memory_store.records import (
     Embedded,
+    Embedding,
     ImportReport,
     Memory,
     MemoryDraft,
@@ -115,21 +117,52 @@ def _imported(opened: Opened, job: ImportJob) -> ImportReport:
 
     vault, wanted = opened.vault, job.request
     models = WritingEmbedders(opened.embedders, vault)
-    later = job.words_first and wanted.embed and not wanted.dry_run
+    later = (job.words_first or job.embedded_later) and wanted.embed and not wanted.dry_run
     if later:  # a model that made none of the vectors there is refused before anything is written
         with vault.gate.entered():
             later = bool(_embedded_in(vault, models, wanted.collection))
     made_by = models if wanted.embed and not later else without_model
     report = pipeline.run_import(vault, job, made_by, models.failed)
-    if later:
-        from memory_store.session.reindex import embed_missing
+    if later and not job.embedded_later:
+        from memory_store.session.reindex import embed_missing as embed
 
         job.in_words(report)
         with vault.gate.entered():  # with collections that were made by the import
             served = _embedded_in(vault, models, wanted.collection)
-        embed_missing(vault, models, models.failed, served, job.progress)
+        embed(vault, models, models.failed, served, job.embedding)
     unread = _unread_lines(models, vault)
     return replace(report, degraded=(*report.degraded, *models.degraded, *unread))
+
+
+@action(None, writes=True, in_batches=True)
+def embed_missing(
+    opened: Opened,
+    *,
+    progress: Callable[[Embedding], None] = unheard,
+    breath: Callable[[], None] = unheard,
+) -> tuple[str, ...]:
+    """Embed what an import left without vectors, newest first, in small batches: for a server.
+
+    ``breath`` is called often, while nothing is locked: it may wait, and an error that it raises
+    ends the work. All that was embedded before stays, and the next call goes on from there. No
+    vector is used again for an equal text elsewhere: the time that saves would show the writer of
+    one collection what stands in another. Returns what is to be said of models that are missing or
+    failed. Where another model made the vectors of a collection, nothing is done there.
+    """
+    from memory_store.session.reindex import UNHURRIED
+    from memory_store.session.reindex import embed_missing as embed
+
+    vault = opened.vault
+    vault.access.refuse_writing(vault.path)
+    models = WritingEmbedders(opened.embedders, vault)
+    with vault.gate.entered():
+        served = []
+        for collection in vault.keyring.readable():
+            with suppress(ModelMismatchError):
+                served += [collection] if models(collection) is not None else []
+    pace = replace(UNHURRIED, breath=breath)
+    embed(vault, models, models.failed, served, progress, pace)
+    return models.degraded
 
 
 def _embedded_in(vault: OpenVault, models: WritingEmbedders, target: str | None) -> list[str]:

@@ -97,6 +97,7 @@ def import_(
                     request=request,
                     progress=progress,
                     embedded=progress.embedded,
+                    embedding=progress.embedding,
                     words_first=True,
                     in_words=in_words,
                 )

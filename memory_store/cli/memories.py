@@ -12,7 +12,6 @@ from memory_store.cli.options import (
     SCOPE,
     TYPE_NAMES,
     at_terminal,
-    completed_by,
     json_option,
     key_value_pairs,
     request_options,
@@ -20,7 +19,7 @@ from memory_store.cli.options import (
     text_or_stdin,
     vault_command,
 )
-from memory_store.cli.rows import write_answer, write_json, write_rows
+from memory_store.cli.rows import write_answer, write_rows
 from memory_store.cli.terminal import (
     BOLD,
     DIM,
@@ -46,7 +45,7 @@ _LIST_COLUMNS = (
 
 
 @vault_command()
-@click.argument("id", shell_complete=completed_by("memory_ids"))
+@click.argument("id")
 @json_option("Print the memory as JSON, exactly as stored")
 def get(store: MemoryStore, id: str, as_json: bool) -> None:
     """Show one memory's whole text. ID is an id, its first 8 characters, or a ref.
@@ -54,8 +53,6 @@ def get(store: MemoryStore, id: str, as_json: bool) -> None:
     \b
     memory-store get notes.db 3f2a9c1b
     memory-store get notes.db travel/lisbon.md --json
-
-    At a terminal a long one is shown by your pager ($PAGER, or less).
     """
     memory = store.get(id)
     facts = [
@@ -70,12 +67,7 @@ def get(store: MemoryStore, id: str, as_json: bool) -> None:
     shown = " · ".join(printable_line(fact) for fact in facts if fact)
     title, colour = _title(memory), colour_wanted()
     lines = [styled(title, BOLD, colour), styled(shown, DIM, colour), "", printable(memory.text)]
-    if as_json:
-        write_json(memory.as_dict())
-        return
-    from memory_store.cli.pager import show
-
-    show(lines, store.lock)
+    write_answer(as_json, memory.as_dict(), lines)
 
 
 @vault_command("list")
@@ -99,7 +91,7 @@ def list_(store: MemoryStore, form: str, **filters: Any) -> None:
 
 
 @vault_command()
-@click.argument("id", shell_complete=completed_by("memory_ids"))
+@click.argument("id")
 @click.option("--text", help="New text; - for standard input")
 @click.option("--title", help="New title")
 @click.option("--type", metavar="NAME", help=f"New type: {TYPE_NAMES}")
@@ -180,9 +172,7 @@ def _edited(store: MemoryStore, memory: Memory, if_version: int | None) -> Memor
 
 
 @vault_command()
-@click.argument(
-    "ids", metavar="ID...", nargs=-1, required=True, shell_complete=completed_by("memory_ids")
-)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @json_option("Print the completed memories as JSON")
 def done(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
     """Mark memories as completed (a task becomes task_done).
@@ -194,9 +184,7 @@ def done(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
 
 
 @vault_command()
-@click.argument(
-    "ids", metavar="ID...", nargs=-1, required=True, shell_complete=completed_by("memory_ids")
-)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @json_option("Print the opened memories as JSON")
 def reopen(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
     """Mark completed memories as open again (task_done becomes task).
@@ -218,8 +206,8 @@ def _change_each(
 
 
 @vault_command()
-@click.argument("id", shell_complete=completed_by("memory_ids"))
-@click.argument("collection", shell_complete=completed_by("collection_names"))
+@click.argument("id")
+@click.argument("collection")
 @json_option("Print the copy as JSON")
 def publish(store: MemoryStore, id: str, collection: str, as_json: bool) -> None:
     """Copy a memory into another collection, once. The original stays.
@@ -236,9 +224,7 @@ def publish(store: MemoryStore, id: str, collection: str, as_json: bool) -> None
 
 
 @vault_command()
-@click.argument(
-    "ids", metavar="ID...", nargs=-1, required=True, shell_complete=completed_by("memory_ids")
-)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask")
 def delete(store: MemoryStore, ids: tuple[str, ...], yes: bool) -> None:
     """Delete memories from the vault for good.

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import TYPE_CHECKING
 
 import click
 
 from memory_store.cli.terminal import bar, columns, printable_line, shortened
+
+if TYPE_CHECKING:
+    from memory_store.records import Embedding
 
 REDRAW_SECONDS = 0.1
 LOG_SECONDS = 10.0  # between two lines where stderr is no terminal; short commands write none
@@ -34,6 +38,7 @@ class Progress:
         self._drawn = 0.0 if self._shown else time.monotonic()
         self._done = -1
         self._start = (0, 0.0)
+        self._words_before: int | None = None
         self._files = (0, 0)
         self._announced = False
 
@@ -43,26 +48,41 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._clear()
 
-    def __call__(self, name: str, done: int, total: int | None = None, *, logged: str = "") -> None:
+    def __call__(
+        self,
+        name: str,
+        done: int,
+        total: int | None = None,
+        *,
+        logged: str = "",
+        words: tuple[int, int] | None = None,
+    ) -> None:
         """Redraw, at most ten times a second; a count that goes back starts a new measurement.
 
-        ``logged`` is what a log may hold of the name.
+        ``logged`` is what a log may hold of the name. ``words`` are those that are done and those
+        there are: then the time left is counted by them, for long texts take longer.
         """
         self._files = (done, total or 0)
         now = time.monotonic()
-        if done < self._done or self._done < 0:
+        by_words = self._words_before is not None
+        if done < self._done or self._done < 0 or by_words != (words is not None):
             self._start = (done, now)
+            self._words_before = words[0] if words is not None else None
         self._done = done
         if now - self._drawn < (REDRAW_SECONDS if self._shown else LOG_SECONDS):
             return
         self._drawn = now
         before, started = self._start
         since = (done - before, now - started)
+        left = None
+        if words is not None and words[0] > (self._words_before or 0):
+            share = (words[1] - words[0]) / (words[0] - (self._words_before or 0))
+            left = share * since[1]
         if not self._shown:
-            figures = _figures(done, total, *since)
+            figures = _figures(done, total, *since, left)
             click.echo(f"{figures} · {logged}" if logged else figures, err=True)
             return
-        line = progress_line(name, done, total, *since)
+        line = progress_line(name, done, total, *since, left)
         sys.stderr.write(f"\r\x1b[K{shortened(line, columns() - 1)}")
         sys.stderr.flush()
 
@@ -81,6 +101,11 @@ class Progress:
         if of:
             passages = f"embedding {done:,} of {total:,} passages"
             self(passages, files, of, logged=passages)
+
+    def embedding(self, now: Embedding) -> None:
+        """So many of the memories that an import wrote have vectors."""
+        words = (now.words_done, now.words)
+        self("embedding", now.done, now.total, logged="embedding", words=words)
 
     def in_words(self, memories: int) -> None:
         """So many memories can be searched by their words; they are embedded from now on."""
@@ -101,20 +126,32 @@ class Progress:
             sys.stderr.flush()
 
 
-def progress_line(name: str, done: int, total: int | None, since: int, seconds: float) -> str:
-    """The words of the line: ``since`` of the ``done`` steps took ``seconds``."""
-    parts = [_figures(done, total, since, seconds), printable_line(name)]
+def progress_line(
+    name: str,
+    done: int,
+    total: int | None,
+    since: int,
+    seconds: float,
+    left: float | None = None,
+) -> str:
+    """The words of the line: ``since`` of the ``done`` steps took ``seconds``.
+
+    ``left`` are the seconds that are left, where they do not follow from the steps.
+    """
+    parts = [_figures(done, total, since, seconds, left), printable_line(name)]
     drawn = f"{bar(done / total, BAR_CELLS)} " if total else ""
     return drawn + " · ".join(part for part in parts if part)
 
 
-def _figures(done: int, total: int | None, since: int, seconds: float) -> str:
+def _figures(
+    done: int, total: int | None, since: int, seconds: float, left: float | None = None
+) -> str:
     parts = [f"{done:,} of {total:,}" if total else f"{done:,}"]
     rate = since / seconds if seconds >= SETTLE_SECONDS else 0.0
     if rate:
         parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
         if total and done < total:
-            parts.append(f"{_span((total - done) / rate)} left")
+            parts.append(f"{_span((total - done) / rate if left is None else left)} left")
     return " · ".join(parts)
 
 

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from memory_store.cli.options import (
     SCOPE,
-    completed_by,
     request_options,
     row_options,
     text_or_stdin,
@@ -41,7 +40,7 @@ class QueryCommand(VaultCommand):
 
 
 @vault_command(cls=QueryCommand)
-@click.argument("query", metavar="[QUERY]...", nargs=-1, shell_complete=completed_by("files"))
+@click.argument("query", metavar="[QUERY]...", nargs=-1)
 @request_options("mode", "deep", "limit", *SCOPE, "like", "meta", "min_score", "narrow", "recipe")
 @request_options("reranker", "rerank", "expander", "expand", "sealed", "budget", "budget_ms")
 @click.option(

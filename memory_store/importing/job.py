@@ -16,7 +16,14 @@ from msgspec.structs import force_setattr
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import checked_type, clean_topics
 from memory_store.importing.source_file import Failure, Found, Remark, Skip
-from memory_store.records import LISTED_IDS, Embedded, ImportReport, Progress, unheard
+from memory_store.records import (
+    LISTED_IDS,
+    Embedded,
+    Embedding,
+    ImportReport,
+    Progress,
+    unheard,
+)
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.text.tokens import ANALYSER_VERSION
 
@@ -88,7 +95,9 @@ class ImportJob(Struct, frozen=True, kw_only=True):
     import.
 
     ``words_first``: words and topics of all files are written before the first of them is embedded;
-    ``in_words`` is then called with the report, for from there on all of it can be searched.
+    ``in_words`` is then called with the report, for from there on all of it can be searched, and
+    ``embedding`` with how far the rest is. ``embedded_later``: the words and topics alone are
+    written, where there is a model. The caller embeds afterwards (``MemoryStore.embed_missing``).
     """
 
     request: ImportRequest
@@ -100,6 +109,8 @@ class ImportJob(Struct, frozen=True, kw_only=True):
     stopped: Callable[[], bool] = lambda: False
     words_first: bool = False
     in_words: Callable[[ImportReport], None] = unheard
+    embedding: Callable[[Embedding], None] = unheard
+    embedded_later: bool = False
 
 
 class Counts(Struct):

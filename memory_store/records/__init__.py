@@ -10,6 +10,7 @@ from memory_store.records.collections import CollectionInfo
 from memory_store.records.imports import (
     LISTED_IDS,
     Embedded,
+    Embedding,
     ImportReport,
     Progress,
     SourceInfo,

@@ -16,6 +16,28 @@ Embedded = Callable[[int, int], None]
 """Called with how many windows of a batch have vectors, and how many windows the batch has."""
 
 
+class Embedding(Struct, frozen=True):
+    """How many memories have vectors, of how many; and how many words, for the time that is left.
+
+    A long memory takes longer than a short one, so the time left is counted by words.
+    """
+
+    done: int = 0
+    total: int = 0
+    words_done: int = 0
+    words: int = 0
+
+    @property
+    def left(self) -> int:
+        """How many memories have no vectors yet."""
+        return self.total - self.done
+
+    @property
+    def words_left(self) -> int:
+        """How many words those memories have."""
+        return self.words - self.words_done
+
+
 def unheard(*_: Any) -> None:
     """The listener of an import that reports to none."""
 

@@ -7,16 +7,17 @@ what already has the present model's vectors and its collection's analysis is le
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import structs
+from msgspec import Struct, structs
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.index.segment import IndexEntry, build
 from memory_store.index.snapshot import Snapshot
+from memory_store.records import Embedding, unheard
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.sealed_segments import write_index_segment
@@ -28,8 +29,26 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 BATCH = 64
-FEWEST_TOGETHER, MOST_TOGETHER = 16, 512  # memories in one transaction of :func:`embed_missing`
-BATCH_SECONDS = 6.0  # what it is to take: a stop loses so much at most, and a lock waits for it
+
+
+class Pace(Struct, frozen=True):
+    """How :func:`embed_missing` works: how many memories are in a transaction.
+
+    ``seconds`` is what one is to take: a stop loses so much. ``breath`` is called between some
+    windows and others and between batches. ``anew``: vectors of equal texts are not used again.
+    """
+
+    fewest: int = 16
+    most: int = 512
+    seconds: float = 6.0
+    breath: Callable[[], None] = unheard
+    anew: bool = False
+
+
+HURRIED = Pace()
+"""For a command that waits for it: texts of about one length are faster in large batches."""
+UNHURRIED = Pace(fewest=4, most=64, seconds=2.0, anew=True)
+"""Beside searches and writes."""
 
 
 def reindex(
@@ -87,17 +106,16 @@ def embed_missing(
     embedders: Callable[[str], Embedder | None],
     failed: Callable[[str, ModelUnavailableError], None],
     collections: Collection[str],
-    progress: Callable[[str, int, int | None], None],
+    progress: Callable[[Embedding], None],
+    pace: Pace = HURRIED,
 ) -> int:
     """Embed every memory of these collections that has no vectors, newest first.
 
-    Resumable: a batch is one transaction. Texts of about one length are embedded together, which is
-    faster in large batches; but a stop loses the batch at work, so each is to take a few seconds.
-    ``progress`` is called with how many memories are done.
-    Returns how many there were.
+    Resumable: a batch is one transaction. ``progress`` is called with how much is done of what
+    there was to do. Returns how many memories that were.
     """
     with vault.gate.entered():
-        preparer = Indexer(vault, embedders, failed)
+        preparer = Indexer(vault, embedders, failed, anew=pace.anew)
         snapshot = vault.snapshot()
         readable = vault.keyring.readable()
         served = [one for one in readable if one in collections and preparer.embeds(one)]
@@ -107,29 +125,41 @@ def embed_missing(
             if not snapshot.windows(ordinal)
         ]
         lacking.sort(key=lambda ordinal: -snapshot.created[ordinal])
-        pending = [snapshot.id(ordinal) for ordinal in lacking]
+        pending = snapshot.ids(lacking)
+        # how many words stand before each: one more a memory, for a memory without a word
+        words = [0, *np.cumsum(snapshot.lengths[lacking].astype(np.int64) + 1).tolist()]
     try:
-        start, size = 0, FEWEST_TOGETHER
+        start, size = 0, pace.fewest
         while some := pending[start : start + size]:
-            preparer.embedded = _within(progress, start, len(some), len(pending))
+            pace.breath()
+            preparer.embedded = _within(progress, start, start + len(some), words, pace.breath)
             began = monotonic()
             with vault.gate.entered():
                 _renew(vault, preparer, some)
             start += len(some)
-            wanted = int(size * BATCH_SECONDS / max(monotonic() - began, 0.1))
-            size = min(max(wanted, FEWEST_TOGETHER), 2 * size, MOST_TOGETHER)
+            progress(Embedding(start, len(pending), words[start], words[-1]))
+            wanted = int(size * pace.seconds / max(monotonic() - began, 0.1))
+            size = min(max(wanted, pace.fewest), 2 * size, pace.most)
     finally:
         preparer.close()
     return len(pending)
 
 
 def _within(
-    progress: Callable[[str, int, int | None], None], before: int, batch: int, total: int
+    progress: Callable[[Embedding], None],
+    start: int,
+    end: int,
+    words: Sequence[int],
+    breath: Callable[[], None],
 ) -> Callable[[int, int], None]:
-    """A listener for the windows of a batch, which counts memories of all batches."""
+    """A listener for the windows of a batch, which counts memories and words of all batches."""
 
     def embedded(done: int, windows: int) -> None:
-        progress("embedding", before + batch * done // max(1, windows), total)
+        breath()
+        part = done / max(1, windows)
+        at = words[start] + int((words[end] - words[start]) * part)
+        memories = start + int((end - start) * part)
+        progress(Embedding(memories, len(words) - 1, at, words[-1]))
 
     return embedded
 

@@ -8,7 +8,7 @@ import pytest
 from reading_files import write
 
 from memory_store.importing.job import ImportJob, ImportRequest
-from memory_store.records import ImportReport
+from memory_store.records import Embedding, ImportReport
 from memory_store.store import MemoryStore
 
 NOTES = {f"note{n}": f"# Note {n}\n\nThe pump number {n} is primed by hand." for n in range(12)}
@@ -42,13 +42,12 @@ def test_an_import_that_is_left_while_it_embeds_keeps_its_words_and_goes_on(
 ) -> None:
     notes = write(tmp_path / "notes", **NOTES)
 
-    def leave(name: str, done: int, total: int | None) -> None:
-        if name == "embedding":
-            raise KeyboardInterrupt
+    def leave(_: Embedding) -> None:
+        raise KeyboardInterrupt
 
     request = ImportRequest.of_paths(notes)
     with pytest.raises(KeyboardInterrupt):
-        store.run_import(ImportJob(request=request, words_first=True, progress=leave))
+        store.run_import(ImportJob(request=request, words_first=True, embedding=leave))
     assert len(store.search("pump", mode="keyword", limit=20).rows) == 12
     again = store.run_import(ImportJob(request=request, words_first=True))
     assert (again.imported, again.unchanged) == (0, 12)
