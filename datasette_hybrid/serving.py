@@ -229,7 +229,7 @@ def functions_of(datasette: Any, database: str, *, silent: bool = False) -> Hybr
 
 def routes() -> list[tuple[str, Any]]:
     """Addresses and the views behind them."""
-    from . import collections
+    from . import collections, mcp
     from .audit import pages as audit_pages
     from .memories import api as memories_api
     from .memories import form_pages
@@ -244,6 +244,8 @@ def routes() -> list[tuple[str, Any]]:
     return [
         (r"^/-/hybrid$", pages.across),
         (r"^/-/hybrid/openapi\.json$", openapi.openapi),
+        (r"^/-/hybrid/mcp$", mcp.only_vault),
+        (base + r"/mcp$", mcp.vault),
         (base + r"\.json$", api.search),
         (base + r"\.csv$", api.search_csv),
         (base + r"$", pages.search),

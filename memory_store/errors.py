@@ -108,6 +108,10 @@ class SupersededError(MemoryStoreError):
     """What a search began on was replaced while it ran: a later one finds what is there now."""
 
 
+class ExtraMissingError(MemoryStoreError):
+    """A package is not installed that an extra of this one brings; the message names it."""
+
+
 class ModelUnavailableError(MemoryStoreError):
     """No model of that name on this machine. ``remedy`` is the command that mends it."""
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 WAITING_LIMIT = 10_000  # events: 2 MB; the oldest are lost first, searches before unlocks
 
-PAGE, JSON, CSV, SQL, TABLE, MEMORY, EXPORT, IMPORT = SURFACES = (
-    *("page", "json", "csv", "sql", "table", "memory", "export", "import"),
+PAGE, JSON, CSV, SQL, TABLE, MEMORY, EXPORT, IMPORT, MCP = SURFACES = (
+    *("page", "json", "csv", "sql", "table", "memory", "export", "import", "mcp"),
 )
 
 surface: ContextVar[str | None] = ContextVar("hybrid_surface", default=None)
@@ -139,6 +139,8 @@ def surface_of(path: str) -> str:
         return TABLE
     if below.startswith(("/import", "/export")):
         return below[1:7]
+    if below == "/mcp":
+        return MCP
     for suffix, name in ((".json", JSON), (".csv", CSV)):
         if below.endswith(suffix):
             return name

@@ -35,6 +35,7 @@ ERRORS = {
     423: "The vault is locked",
     429: "Too much at once; `Retry-After` says when to try again",
     500: "Something broke; the server's log says where",
+    501: "A package is not installed; the message names the extra that brings it",
     503: "A model is missing, or the disk does not read or write: it is full, or a file is damaged",
 }
 

@@ -30,7 +30,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 CHECKED_HERE = re.compile(r"/[^/]+/-/hybrid/(?:new|memories/[^/]+/edit|import(?:\.json)?)")
 """The forms that hold what a user has written, and those with files, which 0.65's guard cannot
 read with a new ``python-multipart``; :func:`is_forged` is asked by their views."""
-OUR_DATA = re.compile(r"/-/hybrid(?:/.+)?\.(?:json|csv)$")
+OUR_DATA = re.compile(r"/-/hybrid(?:(?:/.+)?\.(?:json|csv)|/mcp)$")
 FORM_KINDS = ("application/x-www-form-urlencoded", "multipart/form-data")
 ADVICE = (
     "this Datasette takes no JSON that comes with cookies, which another site could have sent: "
@@ -50,6 +50,21 @@ def is_checked_here(datasette: Any, scope: Mapping[str, Any]) -> bool:
 def comes_from_elsewhere(request: Any) -> bool:
     """Whether a browser says that another site sent the request. Programs say nothing."""
     return _from_elsewhere(request.headers)
+
+
+def is_rebound(request: Any) -> bool:
+    """Whether a browser on this machine says that it is on another site, also if it is this one.
+
+    A site can have its own name lead to this machine; then its pages are of the same origin as
+    what is served here. A proxy says for whom it asks, so behind one there is nothing to refuse.
+    """
+    peer = (request.scope.get("client") or ("",))[0]
+    forwarded = {"forwarded", "x-forwarded-for"} & {*request.headers}
+    if forwarded or not _is_this_machine(peer):
+        return False
+    origin = request.headers.get("origin")
+    names = {request.headers.get("host", ""), *([_host_in(origin) or ""] if origin else [])}
+    return bool(origin) and not all(_is_this_machine(_without_port(one)) for one in names)
 
 
 def is_forged(request: Any, token: str) -> bool:
@@ -89,6 +104,15 @@ def _host_in(origin: str) -> str | None:
         return urlsplit(origin).netloc
     except ValueError:  # such as http://[
         return None
+
+
+def _without_port(host: str) -> str:
+    bare = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
+    return bare.lower()
+
+
+def _is_this_machine(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _has_bearer(headers: Mapping[str, str]) -> bool:

@@ -69,6 +69,7 @@ STATUS: tuple[tuple[type[Exception], int], ...] = (
     (TooManyAttemptsError, 429),
     (errors.ModelMismatchError, 409),
     (errors.ModelUnavailableError, 503),
+    (errors.ExtraMissingError, 501),
     (errors.StorageError, 503),
     (errors.MemoryStoreError, 500),
 )
@@ -90,9 +91,13 @@ def retry_after(error: Exception) -> dict[str, str]:
 
 
 async def vault_for(
-    datasette: Any, request: Any, *needed: str, any_of: bool = False
+    datasette: Any,
+    request: Any,
+    *needed: str,
+    any_of: bool = False,
+    database: str | None = None,
 ) -> tuple[Vault, Grants]:
-    """The vault named in the URL and the asker's grants on it.
+    """The vault of ``database``, usually the one named in the URL, and the asker's grants on it.
 
     ``needed`` are fields of :class:`Grants`; all of them, or with ``any_of`` one, must be held.
     They are those of now, when the request has arrived in full: its body is read here, once it is
@@ -101,16 +106,20 @@ async def vault_for(
     the database, since the way out is to unlock it.
     """
     if request.method not in WITHOUT_BODY and BODY_KEPT not in request.scope:
-        await vault_now(datasette, request, *needed, any_of=any_of)
+        await vault_now(datasette, request, *needed, any_of=any_of, database=database)
         await read_body(request)
-    return await vault_now(datasette, request, *needed, any_of=any_of)
+    return await vault_now(datasette, request, *needed, any_of=any_of, database=database)
 
 
 async def vault_now(
-    datasette: Any, request: Any, *needed: str, any_of: bool = False
+    datasette: Any,
+    request: Any,
+    *needed: str,
+    any_of: bool = False,
+    database: str | None = None,
 ) -> tuple[Vault, Grants]:
     """What :func:`vault_for` returns or raises, before any of the body is read."""
-    vault = await visible_vault(datasette, request)
+    vault = await visible_vault(datasette, request, database)
     grants = asker.get().on(vault.database)
     if vault.locked:
         raise errors.LockedError(f"{vault.database} is locked: unlock it first")
@@ -122,9 +131,9 @@ async def vault_now(
     return vault, grants
 
 
-async def visible_vault(datasette: Any, request: Any) -> Vault:
-    """The vault named in the URL, for an actor who may see that database."""
-    database = database_named(datasette, request)
+async def visible_vault(datasette: Any, request: Any, database: str | None = None) -> Vault:
+    """The vault named in the URL, or another one, for an actor who may see that database."""
+    database = database_named(datasette, request) if database is None else database
     if not await may_see(datasette, request.actor, database):
         raise Forbidden(f"{database}: permission denied")
     return vaults_of(datasette).of(database)

@@ -1,4 +1,4 @@
-"""The tools as an MCP server: on standard input and output, by the official SDK.
+"""The tools as an MCP server, by the official SDK: on standard input and output, or over HTTP.
 
 Boundary: standard output carries the protocol and nothing else. An error that is not a refusal is
 answered without its words, which may quote a memory.
@@ -15,17 +15,27 @@ from urllib.parse import quote, unquote
 import anyio
 import mcp_types as types
 from anyio import to_thread
+from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-from memory_store.assistants.tools import DATA, Assistant, Tool, call, tools_of
-from memory_store.errors import MemoryStoreError, NotFoundError
+from memory_store.assistants.tools import (
+    DATA,
+    TOOLS,
+    Assistant,
+    Tool,
+    as_markdown,
+    call,
+    tools_of,
+)
+from memory_store.errors import MemoryStoreError
 
 INSTRUCTIONS = (
     "The user's own encrypted memories. Call memory_start first, memory_search before you answer "
     f"from memory. {DATA}"
 )
 SCHEME = "memory://"
+FAULT = "something went wrong inside the memory store; memory-store doctor"
 PROMPTS = {
     "remember": (
         "Remember this",
@@ -52,23 +62,21 @@ PROMPTS = {
 DEFAULT_SINCE = "7d"
 
 
-def server_for(assistant: Assistant, database: str) -> Server[Any]:
+Run = Callable[[Callable[[], Any], bool], Awaitable[Any]]
+"""Does a piece of work in a thread; the second argument is whether it writes."""
+
+
+def server_for(assistant: Assistant, database: str, run: Run) -> Server[Any]:
     """The server for one assistant; ``database`` is the vault's name in addresses."""
-    working = anyio.Lock()  # one call at a time: a vault's writes wait for one another anyhow
-
-    async def in_thread(work: Callable[[], Any]) -> Any:
-        async with working:
-            return await to_thread.run_sync(work)
-
     return Server(
         "memory-store",
         title="Memories",
         instructions=INSTRUCTIONS,
         on_list_tools=_listing(assistant),
-        on_call_tool=_calling(assistant, in_thread),
+        on_call_tool=_calling(assistant, run),
         on_list_resources=_no_resources,
         on_list_resource_templates=_templates(database),
-        on_read_resource=_reading(assistant, database, in_thread),
+        on_read_resource=_reading(assistant, database, run),
         on_list_prompts=_prompts,
         on_get_prompt=_prompt,
     )
@@ -78,7 +86,13 @@ def serve(assistant: Assistant, database: str) -> None:
     """Serve one assistant on standard input and output until it closes them."""
 
     async def serving() -> None:
-        server = server_for(assistant, database)
+        working = anyio.Lock()  # one call at a time: a vault's writes wait for one another anyhow
+
+        async def in_thread(work: Callable[[], Any], _: bool) -> Any:
+            async with working:
+                return await to_thread.run_sync(work)
+
+        server = server_for(assistant, database, in_thread)
         async with stdio_server() as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
@@ -106,15 +120,16 @@ def _listing(assistant: Assistant) -> Callable[..., Awaitable[types.ListToolsRes
     return listing
 
 
-def _calling(assistant: Assistant, in_thread: Any) -> Callable[..., Awaitable[Any]]:
+def _calling(assistant: Assistant, run: Run) -> Callable[..., Awaitable[Any]]:
     async def calling(context: Any, parameters: types.CallToolRequestParams) -> Any:
         work = partial(call, assistant, parameters.name, parameters.arguments)
+        writes = any(one.name == parameters.name and one.needs != "read" for one in TOOLS)
         try:
-            answer = await in_thread(work)
+            answer = await run(work, writes)
         except MemoryStoreError as error:
             return _failed(str(error))
         except Exception:  # noqa: BLE001 - its words may quote a memory
-            return _failed("something went wrong inside the memory store; memory-store doctor")
+            return _failed(FAULT)
         text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
         return types.CallToolResult(
             content=[types.TextContent(type="text", text=text)], structured_content=answer
@@ -147,22 +162,30 @@ def _templates(database: str) -> Callable[..., Awaitable[Any]]:
 
 
 def _reading(
-    assistant: Assistant, database: str, in_thread: Any
+    assistant: Assistant, database: str, run: Run
 ) -> Callable[..., Awaitable[types.ReadResourceResult]]:
     async def reading(
         context: Any, parameters: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         name, _, id_ = parameters.uri.removeprefix(SCHEME).partition("/")
         if not parameters.uri.startswith(SCHEME) or unquote(name) != database:
-            raise NotFoundError("there is no such resource")
-        memory = await in_thread(partial(assistant.store.get, unquote(id_), refs=False))
-        title = f"# {memory.title}\n\n" if memory.title else ""
+            raise _refused("there is no such resource")
+        try:
+            text = await run(partial(as_markdown, assistant, unquote(id_)), False)
+        except MemoryStoreError as error:
+            raise _refused(str(error)) from None
+        except Exception:  # noqa: BLE001 - its words may quote a memory
+            raise _refused(FAULT) from None
         content = types.TextResourceContents(
-            uri=parameters.uri, mime_type="text/markdown", text=title + memory.text
+            uri=parameters.uri, mime_type="text/markdown", text=text
         )
         return types.ReadResourceResult(contents=[content])
 
     return reading
+
+
+def _refused(message: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, message)
 
 
 async def _prompts(context: Any, parameters: Any) -> types.ListPromptsResult:
@@ -183,7 +206,7 @@ async def _prompts(context: Any, parameters: Any) -> types.ListPromptsResult:
 
 async def _prompt(context: Any, parameters: types.GetPromptRequestParams) -> types.GetPromptResult:
     if parameters.name not in PROMPTS:
-        raise NotFoundError(f"there is no prompt {parameters.name!r}: {', '.join(PROMPTS)}")
+        raise _refused(f"there is no prompt {parameters.name!r}: {', '.join(PROMPTS)}")
     _, description, (argument, _), words = PROMPTS[parameters.name]
     usual = DEFAULT_SINCE if argument == "since" else ""
     text = words.format((parameters.arguments or {}).get(argument, usual))

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 INSTALL, DOCTOR = "install", "doctor"
 CLIENT_NAMES = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode", "zed")
-NEEDS = "the package mcp is not here: pip install 'datasette-hybrid[mcp]'"
 
 
 class McpCommand(VaultCommand):
@@ -90,12 +89,11 @@ def mcp(
 def _serve(
     database: Path, access: Access, collection: tuple[str, ...], name: str, key_file: Path | None
 ) -> None:
+    from memory_store.assistants import require_sdk
     from memory_store.unlocking import open_store
 
-    try:
-        from memory_store.assistants.server import serve
-    except ModuleNotFoundError as error:
-        raise BadInputError(NEEDS, "mcp") from error
+    require_sdk()
+    from memory_store.assistants.server import serve
     from memory_store.assistants.tools import Assistant, only
 
     with open_store(database, key_file=key_file) as store:
@@ -105,13 +103,12 @@ def _serve(
 
 def _check(client: str | None) -> None:
     """Try the entries of one assistant, or of all that have one; exit code 1 where one fails."""
-    from memory_store.assistants import clients
+    from memory_store.assistants import clients, require_sdk
     from memory_store.errors import MemoryStoreError
 
-    try:
-        from memory_store.assistants.checkup import check
-    except ModuleNotFoundError as error:
-        raise BadInputError(NEEDS, "mcp") from error
+    require_sdk()
+    from memory_store.assistants.checkup import check
+
     found = [
         (one, name, entry)
         for one in ([client] if client else CLIENT_NAMES)

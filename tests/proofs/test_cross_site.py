@@ -1,7 +1,8 @@
 """Which requests from browsers and programs are let in, for every address that changes something.
 
 The rule (docs/permissions.md): what a browser sends for another site changes nothing, but for the
-JSON API with a token and no cookies, which no browser sends by itself; uploads are forms. Cookies
+JSON API with a token and no cookies, which no browser sends by itself; uploads are forms, and an
+assistant's server takes nothing from another site at all. Cookies
 alone are enough for this site's own pages: by the headers of browsers on Datasette 1.0, by a token
 in the form on 0.65.
 """
@@ -124,11 +125,23 @@ def edited(site: Site) -> Act:
     )
 
 
+REMEMBERED = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {"name": "memory_add", "arguments": {"memories": [{"text": "a new memory"}]}},
+}
+AS_DATA = re.compile(r"(\.json|\.csv|/mcp)$")
+LIKE_FORMS = ("/import.json", "/mcp", "/-/hybrid/mcp")
+"""Not let in from elsewhere by a token alone, as the rest of the JSON API is."""
+
 ACTS: dict[tuple[str, str], Callable[[Site], Act]] = {
     ("/-/hybrid", "POST"): lambda site: Act("POST", "/-/hybrid", {"q": "tomatoes"}),
     ("", "POST"): lambda site: Act("POST", HOME, {"q": "tomatoes"}),
     (".json", "POST"): lambda site: Act("POST", f"{HOME}.json", {"q": "tomatoes"}),
     (".csv", "POST"): lambda site: Act("POST", f"{HOME}.csv", {"q": "tomatoes"}),
+    ("/mcp", "POST"): lambda site: Act("POST", f"{HOME}/mcp", REMEMBERED),
+    ("/-/hybrid/mcp", "POST"): lambda site: Act("POST", "/-/hybrid/mcp", REMEMBERED),
     ("/unlock", "POST"): lambda site: Act("POST", f"{HOME}/unlock", {"secret": site.recovery_code}),
     ("/lock", "POST"): lambda site: Act("POST", f"{HOME}/lock", {}),
     ("/new", "POST"): lambda site: Act("POST", f"{HOME}/new", {"text": "a new note"}),
@@ -239,8 +252,9 @@ async def sent(site: Site, act: Act, source: str, credential: str) -> Any:
     if act.files is not None:
         body, headers["Content-Type"] = form(act.files, **tokens, dry_run="1")
         options["content"] = body
-    elif re.search(r"\.(json|csv)$", act.path):
-        headers["Content-Type"] = "application/json"
+    elif AS_DATA.search(act.path):
+        headers |= {"Content-Type": "application/json"}
+        headers |= {"Accept": "application/json, text/event-stream"}
         options["content"] = json.dumps(act.value).encode() if act.value is not None else b""
         headers |= {"X-CSRFToken": site.token} if tokens else {}
     else:
@@ -278,7 +292,7 @@ def combinations(number: int) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("path", "method"), sorted(ACTS))
 async def test_the_rule_decides_who_is_let_in(site: Site, path: str, method: str) -> None:
-    html = not re.search(r"\.(json|csv)$", path) or path == "/import.json"  # a form, too
+    html = not AS_DATA.search(path) or path in LIKE_FORMS
     vault = vaults_of(site.served.datasette).of("notes")
 
     async def unlock() -> None:

@@ -1,0 +1,137 @@
+"""The tools of an assistant over HTTP: the MCP server of ``memory-store mcp``, for an actor.
+
+Boundary: an assistant is an actor like any other, known by a token, and may do what the actor's
+grants say: it finds where it may search, reads where it may decrypt, adds where it may write, and
+changes what it may both write and decrypt. ``?access=`` and ``?collection=`` in the address allow
+it less, never more. Nothing is kept from one request to the next. What a browser sends for another
+site is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from typing import Any, cast, get_args
+
+from datasette import NotFound, Response
+from msgspec.structs import replace
+
+from memory_store import errors, host
+from memory_store.access import Grants
+from memory_store.errors import BadInputError
+from memory_store.host import Access, Assistant
+
+from .permissions.asker import asker
+from .permissions.grants import may_see
+from .requests import questions
+from .requests.admission import writing
+from .requests.answers import HEADERS
+from .requests.cross_site import ELSEWHERE, comes_from_elsewhere, is_rebound
+from .requests.frame import hybrid_path
+from .vaults.registry import vaults_of
+from .vaults.vault import Vault
+
+BODY_LIMIT = 1024 * 1024  # bytes: fifty memories of 20 KB
+SERVER_ERROR = -32000  # JSON-RPC 2.0: the first that is left to servers
+
+View = Callable[[Any, Any], Awaitable[Response]]
+
+
+def endpoint(view: View) -> View:
+    """Make a view answer every refusal as an error of the protocol, which clients show."""
+
+    @wraps(view)
+    async def answer(datasette: Any, request: Any) -> Response:
+        if request.method != "POST":
+            said = "an MCP server: send it messages by POST (there is no stream and no session)"
+            return _error(said, 405, {"Allow": "POST"})
+        if comes_from_elsewhere(request) or is_rebound(request):
+            return _error(ELSEWHERE, 403)
+        try:
+            return await view(datasette, request)
+        except questions.REFUSALS as error:
+            return _refused(datasette, error)
+        except Exception as error:  # noqa: BLE001 - see report_fault
+            return _error(questions.report_fault(error), 500)
+
+    answer.methods = ("POST",)  # type: ignore[attr-defined]
+    return answer
+
+
+@endpoint
+async def vault(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/mcp``."""
+    return await _answered(datasette, request, questions.database_named(datasette, request))
+
+
+@endpoint
+async def only_vault(datasette: Any, request: Any) -> Response:
+    """``/-/hybrid/mcp``: the one vault that the asker may see, or of several that it may search."""
+    vaults = await asyncio.to_thread(vaults_of(datasette).all)
+    seen = [one for one in vaults if await may_see(datasette, request.actor, one.database)]
+    searched = [one for one in seen if asker.get().on(one.database).search]
+    found = searched if len(searched) == 1 else seen
+    if not found:
+        raise NotFound("there is no vault here that you may see")
+    if len(found) > 1:
+        addresses = ", ".join(f"{hybrid_path(datasette, one.database)}/mcp" for one in found)
+        raise BadInputError(f"there are several vaults: connect to one of {addresses}")
+    return await _answered(datasette, request, found[0].database)
+
+
+async def _answered(datasette: Any, request: Any, database: str) -> Response:
+    host.require_sdk()
+    await questions.vault_now(datasette, request, "search", database=database)
+    body = await questions.read_body(request, BODY_LIMIT)
+    vault, grants = await questions.vault_for(datasette, request, "search", database=database)
+    given = questions.arguments(request)
+    access, collections = _access(given.get("access", ())), given.get("collection", ())
+    assistant = await questions.in_turn(lambda: _assistant(vault, grants, access, collections))
+    found = await host.answer_over_http(assistant, database, _run, request.scope["headers"], body)
+    return Response(
+        found.body.decode("utf-8"),
+        status=found.status,
+        headers=dict(HEADERS),
+        content_type=found.content_type,
+    )
+
+
+def _assistant(vault: Vault, grants: Grants, access: Access, collections: Any) -> Assistant:
+    """The asker as an assistant. Work for a thread: the keys may rest."""
+    scope = grants.search | grants.decrypt | grants.write
+    store = vault.use(scope, creating=grants.create, readable=grants.decrypt)
+    if collections:
+        store, grants = host.only(store, collections), replace(grants, create=False)
+    least = host.least(access, host.access_of(grants))
+    return Assistant(store, least, asker.get().actor_id or "assistant", grants)
+
+
+def _access(given: Any) -> Access:
+    """The most that the address allows."""
+    said = given[-1] if given else "write"
+    for one in get_args(Access):
+        if said == one:
+            return cast(Access, one)
+    raise BadInputError("access: read, append or write expected", "access")
+
+
+async def _run(work: Callable[[], Any], writes: bool) -> Any:
+    return await (writing.run(work) if writes else questions.in_turn(work))
+
+
+def _refused(datasette: Any, error: Exception) -> Response:
+    status = questions.status_of(error)
+    said = str(error)
+    if isinstance(error, errors.LockedError):
+        said += ": the user opens it in a browser, on the page of this database in Datasette"
+    return _error(said, status, questions.retry_after(error))
+
+
+def _error(message: str, status: int, headers: dict[str, str] | None = None) -> Response:
+    data = {
+        "jsonrpc": "2.0",
+        "id": None,
+        "error": {"code": SERVER_ERROR, "message": message, "data": {"status": status}},
+    }
+    return Response.json(data, status=status, headers={**HEADERS, **(headers or {})})

@@ -1,0 +1,193 @@
+"""The MCP server inside Datasette, asked by the official SDK's own client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from memory_store.store import MemoryStore
+
+from .conftest import ALLOW, ONE, THREE, Filled, Serve, Served, plain_datasette
+
+pytest.importorskip("mcp", reason="the extra mcp is not installed")
+import httpx2  # the client that the SDK takes; no test asks Datasette's own for it
+from mcp import ClientSession, MCPError
+from mcp.client.streamable_http import streamable_http_client
+
+TOKENS = {"bob": "bob's token", "alice": "alice's token", "root": "root's token"}
+READING = {"memory_start", "memory_search", "memory_read", "tasks"}
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+SENDING = {"Accept": "application/json, text/event-stream"}
+
+
+@pytest.fixture
+async def served(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
+    """A Datasette that knows its actors by the tokens of datasette-auth-tokens."""
+    found = await with_tokens(filled, monkeypatch, allow=ALLOW)
+    yield found
+    found.vault.lock()
+
+
+async def with_tokens(filled: Filled, monkeypatch: Any, **options: Any) -> Served:
+    tokens = []
+    for actor, token in TOKENS.items():
+        monkeypatch.setenv(f"TOKEN_{actor}", token)
+        tokens.append({"token": {"$env": f"TOKEN_{actor}"}, "actor": {"id": actor}})
+    plugins = {
+        "datasette-hybrid": {"databases": filled.options(**options)},
+        "datasette-auth-tokens": {"tokens": tokens},
+    }
+    datasette = plain_datasette((filled.path,), {"plugins": plugins})
+    await datasette.invoke_startup()
+    return Served(datasette)
+
+
+@asynccontextmanager
+async def connected(served: Served, actor: str, path: str = "/-/hybrid/mcp") -> Any:
+    """A client's session with the server, by an actor's token."""
+    bearer = {"Authorization": f"Bearer {TOKENS[actor]}"}
+    transport = httpx2.ASGITransport(served.datasette.app())
+    async with (
+        httpx2.AsyncClient(transport=transport, headers=bearer) as client,
+        streamable_http_client(f"http://localhost{path}", http_client=client) as (read, write),
+        ClientSession(read, write) as session,
+    ):
+        await session.initialize()
+        yield session
+
+
+async def post(served: Served, actor: str | None, message: Any = PING, **headers: str) -> Any:
+    bearer = {"Authorization": f"Bearer {TOKENS[actor]}"} if actor else {}
+    path = headers.pop("path", "/-/hybrid/mcp")
+    return await served.by(None).send("POST", path, message, {**SENDING, **bearer, **headers})
+
+
+async def test_a_reader_searches_and_reads(served: Served) -> None:
+    async with connected(served, "bob", "/notes/-/hybrid/mcp") as session:
+        assert {one.name for one in (await session.list_tools()).tools} == READING
+        found = await session.call_tool("memory_search", {"query": "tomatoes water"})
+        first = found.structured_content["results"][0]
+        assert first["title"] == "Watering the tomatoes"
+        read = await session.call_tool("memory_read", {"ids": [first["id"]]})
+        assert "every second day" in read.structured_content["memories"][0]["text"]
+        resource = await session.read_resource(f"memory://notes/{first['id']}")
+        assert resource.contents[0].text.startswith("# Watering the tomatoes")
+        refused = await session.call_tool("memory_add", {"memories": [{"text": "x"}]})
+        assert refused.is_error
+        assert "hybrid-write" in refused.content[0].text
+    assert len(served.store.list()) == 3
+
+
+async def test_a_writer_adds_and_changes_and_bears_its_name(served: Served) -> None:
+    async with connected(served, "root") as session:
+        new = await session.call_tool("memory_add", {"memories": [{"text": "Bins on Tuesday"}]})
+        id_ = new.structured_content["memories"][0]["id"]
+        edit = {"id": id_, "text": "Bins on Monday"}
+        assert not (await session.call_tool("memory_update", edit)).is_error
+    memory = served.store.get(id_)
+    assert (memory.text, memory.metadata) == ("Bins on Monday", {"by": "root"})
+    events = [(one.actor, one.surface, one.action) for one in served.vault.audit.waiting()]
+    assert ("root", "mcp", "add") in events
+
+
+@pytest.mark.parametrize(("access", "more"), [("read", set()), ("append", {"memory_add"})])
+async def test_the_address_allows_less(served: Served, access: str, more: set[str]) -> None:
+    async with connected(served, "root", f"/-/hybrid/mcp?access={access}") as session:
+        assert {one.name for one in (await session.list_tools()).tools} == READING | more
+    async with connected(served, "bob", "/-/hybrid/mcp?access=write") as session:
+        assert {one.name for one in (await session.list_tools()).tools} == READING
+
+
+async def test_the_address_names_the_collections(served: Served) -> None:
+    served.store.collections.create("work")
+    served.store.add("A tomato at work", collection="work")
+    async with connected(served, "root", "/-/hybrid/mcp?collection=work") as session:
+        found = await session.call_tool("memory_search", {"query": "tomato"})
+        assert [one["collection"] for one in found.structured_content["results"]] == ["work"]
+        assert (await session.call_tool("memory_read", {"ids": [ONE]})).is_error
+        new = {"memories": [{"text": "x", "collection": "new"}]}
+        assert (await session.call_tool("memory_add", new)).is_error
+
+
+async def test_one_who_may_not_read_gets_what_the_page_gives(served: Served) -> None:
+    page = await served.by("alice").send("GET", ".json?q=tomatoes+water", headers={})
+    async with connected(served, "alice") as session:
+        said = []
+        for name, given in {
+            "memory_search": {"query": "tomatoes water"},
+            "memory_start": {"query": "tomatoes water"},
+            "memory_read": {"ids": [ONE, THREE]},
+            "tasks": {},
+        }.items():
+            answer = await session.call_tool(name, given)
+            assert not answer.is_error, answer.content
+            said.append(answer.structured_content)
+        with pytest.raises(MCPError, match="hybrid-decrypt"):
+            await session.read_resource(f"memory://notes/{ONE}")
+    rows = page.json()["rows"]
+    assert [one["id"] for one in said[0]["results"]] == [one["id"] for one in rows]
+    assert [one["score"] for one in said[0]["results"]] == [round(one["score"], 2) for one in rows]
+    for word in ("omato", "garden", "personal", "every second day", "&lt;", "<b>"):
+        assert word not in json.dumps(said), word
+
+
+async def test_without_the_permission_to_search_there_is_no_server(served: Served) -> None:
+    stranger = await post(served, None)
+    assert stranger.status_code == 403
+    assert "hybrid-search" in stranger.json()["error"]["message"]
+
+
+async def test_a_locked_vault_says_what_to_do(served: Served) -> None:
+    served.vault.lock()
+    answer = await post(served, "bob")
+    assert answer.status_code == 423
+    assert "in a browser" in answer.json()["error"]["message"]
+
+
+async def test_without_the_extra_it_is_named(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "mcp", None)
+    answer = await post(served, "bob")
+    assert answer.status_code == 501
+    assert "datasette-hybrid[mcp]" in answer.json()["error"]["message"]
+
+
+async def test_what_a_browser_sends_for_another_site_is_refused(served: Served) -> None:
+    for headers in (
+        {"Origin": "http://elsewhere.example"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Origin": "http://elsewhere.example", "Host": "elsewhere.example"},  # led to this machine
+    ):
+        assert (await post(served, "bob", **headers)).status_code == 403, headers
+    assert (await post(served, "bob")).json()["result"] == {}
+    assert (await post(served, "bob", Origin="http://localhost")).status_code == 200
+
+
+async def test_only_messages_of_a_sensible_length_are_taken(served: Served) -> None:
+    long = {**PING, "params": {"_meta": {"x": "y" * 1_100_000}}}
+    assert (await post(served, "bob", long)).status_code == 413
+    for method in ("GET", "DELETE"):
+        answer = await served.send(method, "/-/hybrid/mcp")
+        assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+
+
+async def test_of_several_vaults_one_is_named(
+    filled: Filled, serve: Serve, tiny_model: Any
+) -> None:
+    other = filled.path.with_name("other.db")
+    MemoryStore.create(other, passphrase="x" * 20, embedder=str(tiny_model))[0].close()
+    served = await serve(filled.path, other, options=filled.options(allow=ALLOW))
+    path = f"{served.base}/mcp"
+    headers = {**SENDING, "Authorization": "Bearer nothing"}
+    asked = Served(served.datasette, cookies=served.by("bob").cookies)
+    assert (await asked.send("POST", "/-/hybrid/mcp", PING, headers)).status_code == 200
+    assert (await asked.send("POST", path, PING, headers)).status_code == 200
+    asked = Served(served.datasette)
+    answer = await asked.send("POST", "/-/hybrid/mcp", PING, headers)
+    assert answer.status_code == 400
+    assert "/other/-/hybrid/mcp" in answer.json()["error"]["message"]
