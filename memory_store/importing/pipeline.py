@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, LockedError, ModelUnavailableError
 from memory_store.importing.batch import Batch
+from memory_store.importing.converters import process as converting
 from memory_store.importing.file_importer import FileImporter
 from memory_store.importing.job import ADD, Counts, ImportJob, ImportRequest
 from memory_store.importing.ledger import Ledger, known_sources
@@ -55,6 +56,7 @@ def run_import(
             _Import(vault, preparer, replace(job, request=request), counts).run()
     finally:
         preparer.close()
+        converting.close()
     return counts.report(left)
 
 

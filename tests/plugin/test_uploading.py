@@ -42,6 +42,16 @@ async def test_a_folder_and_an_archive_of_it_are_the_same(served: Served) -> Non
         assert (again["imported"], again["unchanged"]) == (0, 4), name
 
 
+async def test_documents_are_uploaded_like_notes_alone_and_in_an_archive(served: Served) -> None:
+    pytest.importorskip("markdownify", reason="the extra documents is not installed")
+    page = {"shed.html": b"<title>The shed</title><p>The spare key hangs behind it.</p>"}
+    notebook = {"bees.ipynb": b'{"cells": [{"cell_type": "markdown", "source": "# Bees"}]}'}
+    done = await imported(served.by("root"), {**page, "more.zip": archive(notebook)})
+    assert (done["imported"], done["failures"], done["skips"]) == (2, [], [])
+    found = (await served.by("bob").get(".json?q=spare+key&mode=keyword")).json()["rows"]
+    assert found[0]["title"] == "The shed"
+
+
 async def test_a_name_with_a_slip_makes_no_collection(served: Served) -> None:
     """It would be open to everybody."""
     root = served.by("root")

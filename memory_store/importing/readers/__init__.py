@@ -16,7 +16,7 @@ from time import monotonic
 from msgspec.structs import replace
 
 from memory_store.errors import MemoryStoreError
-from memory_store.importing.readers import csv, json, markdown, sqlite
+from memory_store.importing.readers import csv, documents, json, markdown, sqlite
 from memory_store.importing.source_file import (
     LIMITS,
     STDIN,
@@ -39,6 +39,8 @@ READERS: list[Reader] = [
     *(json.READER, json.LINES),
     *(csv.READER, csv.TABS),
     sqlite.READER,
+    *documents.READERS,
+    documents.MAILBOX,
 ]
 
 

@@ -47,7 +47,7 @@ def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
     except FrontMatterError as error:
         if error.refused:
             raise
-        yield _completed(file, Record({}).draft(decoded.text.removesuffix("\n")))
+        yield _titled(file, Record({}).draft(decoded.text.removesuffix("\n")))
         yield _remark(file, error.line, f"{error.reason}; {KEPT_IN_TEXT}")
     else:
         yield from _note(file, parts)
@@ -101,12 +101,16 @@ def _note(file: SourceFile, read: FrontMatter) -> Iterator[Item]:
             kept[error.key] = as_data(fields.pop(error.key))
             remarks.append(_remark(file, line, f"{error.reason}; {KEPT_AS_METADATA}"))
     draft = replace(draft, metadata={**draft.metadata, **kept}) if kept else draft
-    yield replace(draft, title=draft.title or "") if exported else _completed(file, draft)
+    yield replace(draft, title=draft.title or "") if exported else _titled(file, draft)
     yield from remarks
 
 
-def _completed(file: SourceFile, draft: MemoryDraft) -> MemoryDraft:
-    """The draft with what a note says only by its headings, hashtags, name and time stamp.
+def _titled(file: SourceFile, draft: MemoryDraft) -> MemoryDraft:
+    return completed(file, with_text_topics(draft))
+
+
+def completed(file: SourceFile, draft: MemoryDraft) -> MemoryDraft:
+    """The draft with what a note says only by its headings, name and time stamp.
 
     A time stamp is that of the last change: with an edit it moves on, and the note is no younger.
     """
@@ -116,7 +120,7 @@ def _completed(file: SourceFile, draft: MemoryDraft) -> MemoryDraft:
     if created is None and updated is None and file.modified is not None:
         updated = format_epoch(int(file.modified))
     return replace(
-        with_text_topics(draft),
+        draft,
         title=draft.title or first_heading(draft.text) or stem,
         created=created,
         updated=updated,

@@ -1,0 +1,110 @@
+"""PDF, office files, web pages, books, notebooks and mail: read in processes of their own.
+
+A file is one memory; a message with attachments is several, and a mailbox one for each message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from memory_store.importing.converters import document, process
+from memory_store.importing.converters.kinds import KINDS, Kind, kind_named
+from memory_store.importing.readers.markdown import completed
+from memory_store.importing.source_file import (
+    Failure,
+    Item,
+    LeftOutError,
+    Limits,
+    Reader,
+    SourceFile,
+    UnreadableError,
+    too_large,
+)
+from memory_store.records import MemoryDraft
+
+EXTRA = "pip install 'datasette-hybrid[documents]'"
+MAIL = "eml"
+FROM_LINE = b"From "  # begins a message in a mailbox (RFC 4155)
+
+
+def read(file: SourceFile, limits: Limits, *, kind: Kind) -> Iterator[Item]:
+    """The document as one memory, and each attachment as another one."""
+    _require(kind)
+    for found in _converted(kind, file.data(limits), limits):
+        yield _draft(file, found, file.ref)
+
+
+def read_mailbox(file: SourceFile, limits: Limits) -> Iterator[Item]:
+    """The messages of a mailbox, one in memory at a time. One that is broken costs only itself."""
+    kind = kind_named(MAIL)
+    _require(kind)
+    for number, data in enumerate(_messages(file, limits), 1):
+        where = f"{file.name}: message {number}"
+        if len(data) > limits.bytes:
+            yield Failure(where, too_large(limits))
+            continue
+        try:
+            found = _converted(kind, data, limits)
+        except (LeftOutError, UnreadableError) as error:
+            yield Failure(where, str(error))
+            continue
+        ref = found[0].metadata.get("message_id") or f"message-{number}"
+        for one in found:
+            yield _draft(file, one, ref)
+
+
+def _require(kind: Kind) -> None:
+    if kind.missing:
+        raise LeftOutError(f"{kind.suffixes[0]} needs {EXTRA}")
+
+
+def _converted(kind: Kind, data: bytes, limits: Limits) -> list[document.Document]:
+    try:
+        return process.convert(kind.name, data, limits.seconds)
+    except document.LeftOutError as error:
+        raise LeftOutError(str(error)) from None
+    except document.UnreadableError as error:
+        raise UnreadableError(str(error)) from None
+
+
+def _draft(file: SourceFile, found: document.Document, ref: str) -> MemoryDraft:
+    draft = MemoryDraft(
+        found.text,
+        title=found.title or None,
+        created=found.created,
+        metadata=found.metadata,
+        ref=f"{ref}#{found.part}" if found.part else ref,
+    )
+    return completed(file, draft)
+
+
+def _messages(file: SourceFile, limits: Limits) -> Iterator[bytes]:
+    """The messages as bytes; of one over the limit, as much as shows that."""
+    message, blank = bytearray(), True
+    with file.open() as stream:
+        for line in stream:
+            if blank and line.startswith(FROM_LINE):
+                if message.strip():
+                    yield bytes(message)
+                message.clear()
+            elif len(message) <= limits.bytes:
+                message += line.removeprefix(b">") if line.startswith(b">From ") else line
+            blank = not line.strip()
+    if message.strip():
+        yield bytes(message)
+
+
+READERS = [
+    Reader(
+        kind.name,
+        kind.suffixes,
+        partial(read, kind=kind),
+        sniff=(lambda head: head.startswith(b"%PDF-"))
+        if kind.name == "pdf"
+        else lambda head: False,
+        binary=kind.name == "pdf",
+    )
+    for kind in KINDS
+]
+MAILBOX = Reader("mbox", (".mbox",), read_mailbox, rows=True, streamed=True)

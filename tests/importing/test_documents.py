@@ -1,0 +1,339 @@
+"""PDF, office files, web pages, books, notebooks and mail become memories, or are named."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from email.message import EmailMessage
+from pathlib import Path
+
+import psutil
+import pytest
+from reading_files import Outcome
+
+from memory_store.importing.converters import document, process
+from memory_store.store import MemoryStore
+
+pytest.importorskip("pypdfium2", reason="the extra documents is not installed")
+pytest.importorskip("pptx", reason="the extra documents is not installed")
+
+Rows = Callable[[str, bytes], Outcome]
+WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def zipped(files: dict[str, str | bytes]) -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as writing:
+        for name, content in files.items():
+            writing.writestr(name, content)
+    return made.getvalue()
+
+
+def pdf(
+    *pages: str, about: str = "/Title (The lease) /CreationDate (D:20240501093000+02'00')"
+) -> bytes:
+    """A PDF whose pages show one line each; an empty one is a picture of nothing."""
+    kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
+    objects = [
+        "<</Type /Catalog /Pages 2 0 R>>",
+        f"<</Type /Pages /Kids [{kids}] /Count {len(pages)}>>",
+        "<</Type /Font /Subtype /Type1 /BaseFont /Helvetica>>",
+    ]
+    for number, text in enumerate(pages):
+        shown = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET" if text else ""
+        font = "/Resources <</Font <</F1 3 0 R>>>> /MediaBox [0 0 400 200]"
+        objects += [
+            f"<</Type /Page /Parent 2 0 R {font} /Contents {5 + 2 * number} 0 R>>",
+            f"<</Length {len(shown)}>>\nstream\n{shown}\nendstream",
+        ]
+    objects.append(f"<<{about}>>")
+    out, places = "%PDF-1.4\n", []
+    for number, content in enumerate(objects, 1):
+        places.append(len(out))
+        out += f"{number} 0 obj\n{content}\nendobj\n"
+    at = len(out)
+    out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n"
+    out += "".join(f"{place:010} 00000 n \n" for place in places)
+    out += f"trailer\n<</Size {len(objects) + 1} /Root 1 0 R /Info {len(objects)} 0 R>>\n"
+    return (out + f"startxref\n{at}\n%%EOF\n").encode("latin-1")
+
+
+def docx(body: str, core: str = "") -> bytes:
+    types = "http://schemas.openxmlformats.org/package/2006/content-types"
+    document_ = f"<w:document xmlns:w='{WORDS}'><w:body>{body}</w:body></w:document>"
+    files = {"[Content_Types].xml": f"<Types xmlns='{types}'/>", "word/document.xml": document_}
+    return zipped({**files, **({"docProps/core.xml": core} if core else {})})
+
+
+def paragraph(text: str, style: str = "") -> str:
+    named = f"<w:pPr><w:pStyle w:val='{style}'/></w:pPr>" if style else ""
+    return f"<w:p>{named}<w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+CORE = (
+    "<c:coreProperties xmlns:c='http://schemas.openxmlformats.org/package/2006/metadata/"
+    "core-properties' xmlns:dc='http://purl.org/dc/elements/1.1/' "
+    "xmlns:t='http://purl.org/dc/terms/'><dc:title>The lease</dc:title>"
+    "<dc:creator>Anna</dc:creator><t:created>2024-05-01T09:30:00Z</t:created></c:coreProperties>"
+)
+
+
+def message(subject: str = "The spare key", **attached: bytes) -> bytes:
+    made = EmailMessage()
+    made["From"], made["To"], made["Subject"] = (
+        "Anna <anna@example.org>",
+        "bob@example.org",
+        subject,
+    )
+    made["Date"], made["Message-ID"] = (
+        "Wed, 01 May 2024 11:30:00 +0200",
+        f"<{subject[-1]}@example.org>",
+    )
+    made.set_content("It hangs behind the shed.\n")
+    for name, content in attached.items():
+        called = name.replace("_", ".")
+        made.add_attachment(content, maintype="application", subtype="x", filename=called)
+    return made.as_bytes()
+
+
+def test_a_pdf_has_a_section_a_page_its_title_and_its_date(rows: Rows) -> None:
+    draft = rows("lease.pdf", pdf("It ends in May", "", "The deposit is back")).only
+    assert draft.text == "## Page 1\n\nIt ends in May\n\n## Page 3\n\nThe deposit is back"
+    assert (draft.title, draft.created) == ("The lease", "2024-05-01T07:30:00Z")
+    assert draft.metadata == {"pages": "3"}
+    assert rows("scan.pdf", pdf("", "")).skips == {
+        "scan.pdf": "a scan: its pages are pictures without text"
+    }
+
+
+def test_a_pdf_is_known_by_its_first_bytes(rows: Rows) -> None:
+    assert "It ends in May" in rows("lease", pdf("It ends in May")).only.text
+
+
+def test_a_word_document_becomes_markdown(rows: Rows) -> None:
+    cells = "".join(f"<w:tc>{paragraph(text)}</w:tc>" for text in ("rent", "900"))
+    body = (
+        paragraph("Ends", "Heading1")
+        + paragraph("In May.")
+        + f"<w:tbl><w:tr>{cells}</w:tr></w:tbl>"
+    )
+    draft = rows("lease.docx", docx(body, CORE)).only
+    assert "In May." in draft.text
+    assert "| rent | 900 |" in draft.text
+    assert (draft.title, draft.created) == ("The lease", "2024-05-01T09:30:00Z")
+    assert draft.metadata == {"author": "Anna"}
+
+
+def test_slides_keep_their_numbers_tables_and_the_speakers_notes(rows: Rows) -> None:
+    from pptx import Presentation
+    from pptx.util import Inches
+
+    shown = Presentation()
+    slide = shown.slides.add_slide(shown.slide_layouts[5])
+    slide.shapes.title.text = "The garden"
+    table = slide.shapes.add_table(1, 2, Inches(1), Inches(1), Inches(4), Inches(1)).table
+    table.cell(0, 0).text, table.cell(0, 1).text = "tomatoes", "12"
+    slide.notes_slide.notes_text_frame.text = "Water every second day."
+    made = io.BytesIO()
+    shown.save(made)
+    text = rows("talk.pptx", made.getvalue()).only.text
+    assert text.startswith("## Slide 1: The garden\n")
+    assert "| tomatoes | 12 |" in text
+    assert "Notes: Water every second day." in text
+
+
+def test_a_sheet_is_a_section_with_a_table(rows: Rows) -> None:
+    from xlsxwriter import Workbook
+
+    made = io.BytesIO()
+    book = Workbook(made, {"in_memory": True})
+    for name, cells in {"Rent": [["month", "paid"], ["May", 900]], "Empty": []}.items():
+        sheet = book.add_worksheet(name)
+        for number, row in enumerate(cells):
+            sheet.write_row(number, 0, row)
+    book.close()
+    text = rows("rent.xlsx", made.getvalue()).only.text
+    assert text == "## Rent\n\n| month | paid |\n| --- | --- |\n| May | 900 |"
+
+
+def test_a_page_loses_its_scripts_and_pictures_and_keeps_its_links(rows: Rows) -> None:
+    page = """<html lang=en><head><title>Keys</title><style>p {}</style></head><body>
+        <nav>Home</nav><h1>The spare key</h1><p>Behind the <a href="https://example.org">shed</a>,
+        not <a href="javascript:alert(1)">there</a>.<script>alert(1)</script>
+        <img src="data:image/png;base64,AAAA" alt="a shed"></p></body></html>"""
+    draft = rows("keys.html", page.encode()).only
+    assert draft.text.startswith("# The spare key\n\nBehind the [shed](https://example.org)")
+    for gone in ("alert", "Home", "base64", "javascript"):
+        assert gone not in draft.text
+    assert (draft.title, draft.metadata) == ("Keys", {"lang": "en"})
+
+
+def test_a_book_is_read_in_its_own_order(rows: Rows) -> None:
+    package = """<package xmlns="http://www.idpf.org/2007/opf"><metadata
+        xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Bees</dc:title>
+        <dc:creator>Anna</dc:creator></metadata><manifest>
+        <item id="b" href="b.xhtml" media-type="application/xhtml+xml"/>
+        <item id="a" href="a.xhtml" media-type="application/xhtml+xml"/></manifest>
+        <spine><itemref idref="a"/><itemref idref="b"/></spine></package>"""
+    container = """<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
+        <rootfile full-path="o/p.opf"/></rootfiles></container>"""
+    chapters = {f"o/{name}.xhtml": f"<html><h2>{name}</h2><p>words</p></html>" for name in "ab"}
+    book = {"META-INF/container.xml": container, "o/p.opf": package, **chapters}
+    draft = rows("bees.epub", zipped(book)).only
+    assert draft.text == "## a\n\nwords\n\n## b\n\nwords"
+    assert (draft.title, draft.metadata) == ("Bees", {"chapters": "2", "author": "Anna"})
+
+
+def test_a_notebook_keeps_its_cells_and_what_they_printed(rows: Rows) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# Bees\\n", "counted"]},
+        {"cell_type": "code", "source": "1 + 1", "outputs": [{"data": {"text/plain": "2"}}]},
+    ]
+    about = {"kernelspec": {"language": "python"}}
+    notebook = json.dumps({"cells": cells, "metadata": about}).replace("\\\\n", "\\n")
+    draft = rows("bees.ipynb", notebook.encode()).only
+    assert draft.text == "# Bees\ncounted\n\n```python\n1 + 1\n```\n\n```\n2\n```"
+    assert draft.title == "Bees"
+
+
+def test_a_message_says_who_wrote_and_its_attachments_are_memories(rows: Rows) -> None:
+    found = rows("key.eml", message(lease_pdf=pdf("It ends in May"), photo_jpg=b"\xff\xd8"))
+    mail, attached = found.drafts
+    assert mail.text.startswith("From: Anna <anna@example.org>\nTo: bob@example.org\n")
+    assert "It hangs behind the shed." in mail.text
+    assert (mail.title, mail.created) == ("The spare key", "2024-05-01T09:30:00Z")
+    assert mail.metadata["message_id"] == "<y@example.org>"
+    assert (attached.ref, attached.title) == ("key.eml#lease.pdf", "The lease")
+    assert attached.metadata["attached_to"] == "The spare key"
+
+
+def test_a_mailbox_is_a_memory_for_each_message(rows: Rows) -> None:
+    sent = [b"From x Wed May 1\n" + message(f"Letter {n}") + b"\n>From here on\n\n" for n in "12"]
+    found = rows("all.mbox", b"".join([*sent, b"From x Wed May 1\nnothing\n\n"]))
+    assert [draft.title for draft in found.drafts] == ["Letter 1", "Letter 2"]
+    assert [draft.ref for draft in found.drafts] == ["<1@example.org>", "<2@example.org>"]
+    assert "\nFrom here on" in found.drafts[0].text
+    assert found.failures == {"all.mbox: message 3": "broken, or no message"}
+
+
+def nested(depth: int) -> bytes:
+    made = message("Innermost 0")
+    for number in range(1, depth):
+        outer = EmailMessage()
+        outer["From"], outer["Subject"] = "a@example.org", f"Around {number}"
+        outer.set_content("see below")
+        outer.add_attachment(made, maintype="application", subtype="x", filename="inner.eml")
+        made = outer.as_bytes()
+    return made
+
+
+LAUGHS = "<!DOCTYPE a [<!ENTITY a 'ha'><!ENTITY b '&a;&a;&a;&a;'>]>"
+BOMB: dict[str, str | bytes] = {"word/document.xml": b"<w>" + b" " * 30_000_000 + b"</w>"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.pdf", b"no such thing", "broken, or no PDF file"),
+        ("a.docx", pdf("a PDF"), "broken, or no DOCX file"),
+        ("a.docx", b"\xd0\xcf\x11\xe0 encrypted", "needs a password, or is older than DOCX"),
+        ("a.docx", zipped(BOMB), "expands too far"),
+        ("a.docx", docx(paragraph("a"), LAUGHS + CORE), "broken, or no DOCX file"),
+        ("a.xlsx", zipped({"a": "b"}), "broken, or no spreadsheet"),
+        ("a.epub", zipped({"META-INF/container.xml": LAUGHS + "<a>&b;</a>"}), "broken, or no EPUB"),
+        ("a.ipynb", b'{"cells": 3}', "broken, or no notebook"),
+        ("a.ipynb", b"[" * 100_000, "nested too deeply"),
+        ("a.html", b"<div>" * 100_000 + b"a", "nested too deeply"),
+        ("a.eml", b"\0\1\2", "broken, or no message"),
+    ],
+)
+def test_what_cannot_be_read_is_named(rows: Rows, name: str, content: bytes, said: str) -> None:
+    (failed,) = rows(name, content).failures.items()
+    assert failed[0] == name
+    assert said in failed[1]
+
+
+def test_messages_within_messages_are_read_to_a_depth(rows: Rows) -> None:
+    assert [one.title for one in rows("a.eml", nested(12)).drafts] == [
+        f"Around {number}" for number in (11, 10, 9, 8)
+    ]
+
+
+@pytest.mark.parametrize("share", range(5, 100, 10))
+def test_a_file_that_was_cut_off_is_read_or_named(rows: Rows, share: int) -> None:
+    whole = {
+        "a.pdf": pdf("It ends in May"),
+        "a.docx": docx(paragraph("In May."), CORE),
+        "a.eml": message(lease_pdf=pdf("May")),
+        "a.html": b"<html><body><p>It ends in May</p></body></html>",
+    }
+    for name, content in whole.items():
+        found = rows(name, content[: len(content) * share // 100])
+        assert found.drafts or found.failures or found.skips, name
+
+
+def test_one_that_takes_too_long_is_ended_and_the_next_is_read() -> None:
+    assert process.convert("html", b"<p>first</p>")
+    with pytest.raises(document.UnreadableError, match="takes more than"):
+        process.convert("html", b"<p>word <b>word</b></p>" * 200_000, seconds=0.2)
+    assert process.convert("html", b"<p>next</p>")[0].text == "next"
+
+
+def readers_at_work() -> list[psutil.Process]:
+    children = psutil.Process().children(recursive=True)
+    return [one for one in children if "memory_store.importing.converters.child" in one.cmdline()]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="as Linux shows a process")
+def test_a_reader_has_no_secret_opens_nothing_and_is_gone_after_the_import(
+    store: MemoryStore, put: Callable[[str, bytes], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.close()
+    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", "nothing that a reader may have")
+    assert process.convert("html", b"<p>first</p>")
+    (reader,) = readers_at_work()
+    assert not [name for name in reader.environ() if name.startswith("MEMORY_STORE")]
+    assert reader.rlimit(psutil.RLIMIT_NOFILE) == (3, 3)
+    assert reader.rlimit(psutil.RLIMIT_FSIZE) == (0, 0)
+    put("in/lease.docx", docx(paragraph("A canary called Pavarotti.")))
+    report = store.import_paths(["in"])
+    assert report.imported == 1
+    assert readers_at_work() == []
+    assert store.search("Pavarotti", mode="keyword").rows[0].title == "lease"
+    for file in store.path.parent.iterdir():
+        assert b"Pavarotti" not in file.read_bytes()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
+@pytest.mark.parametrize(
+    "attempt",
+    ["open('/etc/hostname')", "__import__('socket').socket()", "__import__('os').pipe()"],
+)
+def test_a_process_that_is_locked_in_opens_no_file_and_no_connection(attempt: str) -> None:
+    script = f"""
+import os, socket, sys
+from memory_store.importing.converters.child import lock_in
+lock_in()
+try:
+    {attempt}
+except OSError as error:
+    sys.exit(error.errno)
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False)
+    assert done.returncode == 24  # EMFILE: no number is left
+
+
+def test_without_the_extra_a_document_is_left_out_and_the_extra_is_named(
+    rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memory_store.importing.converters import kinds
+
+    monkeypatch.setattr(kinds, "find_spec", lambda name: None)
+    assert rows("lease.pdf", pdf("It ends in May")).skips == {
+        "lease.pdf": ".pdf needs pip install 'datasette-hybrid[documents]'"
+    }
+    assert rows("bees.ipynb", b'{"cells": []}').skips == {"bees.ipynb": "empty"}  # this needs none
