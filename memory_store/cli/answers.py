@@ -115,6 +115,11 @@ def result_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
     score = round(row.score * 100)
     head = f"{row.rank:>2}  {bar(row.score)} {score:>3}  "
     title = shortened(title_of(row), room - width(head))
+    if row.line is not None:
+        return [
+            f"{head}{styled(shortened(code_place(row), room - width(head)), BOLD, colour)}",
+            *code_lines(row, room - len(INDENT), colour),
+        ]
     facts = [row.type, row.created[:10], " ".join(f"#{topic}" for topic in row.topics)]
     facts_line = " · ".join(printable_line(fact) for fact in [*facts, row.id[:SHORT_ID]] if fact)
     preview = preview_words(row)
@@ -123,6 +128,38 @@ def result_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
         INDENT + styled(shortened(facts_line, room - len(INDENT)), DIM, colour),
         *(INDENT + line for line in preview_lines(preview, room - len(INDENT), colour)),
     ]
+
+
+def code_place(row: SearchResult) -> str:
+    """``src/sessions.py:40-62  Session.open``: file, lines and definition of the best passage."""
+    lines = f"{row.line}-{row.end_line}" if row.end_line != row.line else str(row.line)
+    symbol = f"  {row.symbol}" if row.symbol else ""
+    return printable_line(f"{row.ref or row.title}:{lines}{symbol}")
+
+
+def code_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
+    """Lines of source as they stand, from the first of those where most words are highlighted."""
+    passage = row.passages[0]
+    lines, ends = passage.text.split("\n"), list[int]()
+    for line in lines:
+        ends.append((ends[-1] + 1 if ends else 0) + len(line))
+    marks = [
+        sum(end - len(line) <= at <= end for at, _ in passage.highlights)
+        for line, end in zip(lines, ends, strict=True)
+    ]
+    starts = range(max(1, len(lines) - PREVIEW_LINES + 1))
+    first = max(starts, key=lambda n: sum(marks[n : n + PREVIEW_LINES]))
+    shown = lines[first : first + PREVIEW_LINES]
+    return [
+        INDENT + styled(shortened(f"{number:>4}  {source(line)}", room), DIM, colour)
+        for number, line in enumerate(shown, start=(row.line or 1) + first)
+    ]
+
+
+def source(line: str) -> str:
+    """A line of source code, printable, with its indentation."""
+    bare = line.expandtabs(4).lstrip()
+    return " " * (len(line.expandtabs(4)) - len(bare)) + printable_line(bare)
 
 
 def title_of(row: SearchResult) -> str:

@@ -48,6 +48,9 @@ SAME_NAMED = 3  # of what failed for one reason
 @click.option("--topic", multiple=True, metavar="NAME", help="Topic to add (repeatable)")
 @click.option("--glob", multiple=True, metavar="PATTERN", help="Files to take (repeatable)")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="Files to leave (repeatable)")
+@click.option(
+    "--all-files", is_flag=True, help="Source code of any folder, also ignored or generated"
+)
 @click.option("--table", metavar="NAME", help="Table of a .db file to import")
 @click.option("--text-column", metavar="NAME", help="Column of that table that holds the text")
 @click.option("--dry-run", is_flag=True, help="Say what would be imported, change nothing")
@@ -72,6 +75,7 @@ def import_(
     memory-store import notes.db blog.db --table posts --text-column body
     pbpaste | memory-store import notes.db -
 
+    A Git work tree gives its source code, too, as Git sees it: docs say what is left out.
     From folders: .md .markdown .txt .rst .org; also .json .ndjson .csv .tsv .db when named or
     matched by --glob; other kinds are skipped and counted. A renamed file keeps its memory; what
     is gone is named, and kept until --prune. Without PATH every known source is imported again.

@@ -32,15 +32,18 @@ DIFFERING = (KEEP, REPLACE, ADD)
 """What to do with an uploaded file that says something else than its note from a folder: keep that
 note and name the file, write the file as the note's next version, or add one more memory."""
 
-KEPT_WITH_A_SOURCE = ("collection", "type", "topics", "glob", "exclude", "table", "text_column")
+KEPT_WITH_A_SOURCE = (
+    *("collection", "type", "topics", "glob", "exclude", "all_files", "table", "text_column"),
+)
 
 
 class ImportRequest(Struct, frozen=True, kw_only=True):
     """What to import, and what it becomes. The fields are checked when the request is made.
 
     Without ``paths``, and where no files are at hand, every known source is imported again with
-    the options of its last import. ``differing`` is one of :data:`DIFFERING`. Raises
-    BadInputError naming the field.
+    the options of its last import. ``all_files`` takes source code from every folder, and of a Git
+    work tree also what is ignored, generated or large. ``differing`` is one of :data:`DIFFERING`.
+    Raises BadInputError naming the field.
     """
 
     paths: tuple[str, ...] = ()
@@ -49,6 +52,7 @@ class ImportRequest(Struct, frozen=True, kw_only=True):
     topics: Sequence[str] = ()
     glob: Sequence[str] = ()
     exclude: Sequence[str] = ()
+    all_files: bool = False
     table: str | None = None
     text_column: str | None = None
     dry_run: bool = False
@@ -117,6 +121,7 @@ class Counts(Struct):
     """What an import has done so far.
 
     ``forgotten`` names memories that were pruned, ``vanished`` those whose records are gone.
+    ``hints`` say what would make more of what was imported.
     """
 
     imported: int = 0
@@ -126,6 +131,7 @@ class Counts(Struct):
     vanished: list[str] = field(default_factory=list)
     moved: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[tuple[str, str]] = field(default_factory=list)
+    hints: list[str] = field(default_factory=list)
     _failures: list[tuple[str, str]] = field(default_factory=list)
     _skips: list[tuple[str, str]] = field(default_factory=list)
     _ids: list[str] = field(default_factory=list)
@@ -155,7 +161,7 @@ class Counts(Struct):
             pruned=len(self.forgotten),
             failures=tuple(self._failures),
             skips=tuple(self._skips),
-            degraded=tuple(degraded),
+            degraded=(*dict.fromkeys(self.hints), *degraded),
             ids=tuple(self._ids),
             forgotten=tuple(self.forgotten),
             vanished=tuple(self.vanished),

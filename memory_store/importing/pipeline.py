@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from memory_store.code import grammars
 from memory_store.errors import BadInputError, LockedError, ModelUnavailableError
 from memory_store.importing.batch import Batch
 from memory_store.importing.converters import process as converting
@@ -26,12 +27,17 @@ from memory_store.paths import home_path
 from memory_store.records import ImportReport
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
+from memory_store.text.identifiers import CODE
 from memory_store.vault.sources import UPLOADED
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 STDIN = "-"
+NO_GRAMMARS = (
+    "no grammars, source code is cut by lines and outlined by the look of them. "
+    f"Try: {grammars.EXTRA}"
+)
 
 
 def run_import(
@@ -96,6 +102,8 @@ class _Import:
         """
         importer = FileImporter(self.ledger, self.counts, self.batch, ADD)
         files = list(_found_files(self.request, self.counts))
+        if any(file.kind == CODE for _, file in files) and not grammars.installed():
+            self.counts.hints.append(NO_GRAMMARS)
         steps = _Steps(self.batch, len(files), self.job)
         self.preparer.embedded = steps.while_embedding
         for done, (source, file) in enumerate(files):
@@ -179,7 +187,9 @@ def _found_files(request: ImportRequest, counts: Counts) -> Iterator[tuple[str, 
     seen: set[Path] = set()
     named = {shown(path) for path in request.paths}  # not skipped in their folder: taken by name
     for path in request.paths:
-        for found in walk(path, request.glob, request.exclude, seen=seen):
+        for found in walk(
+            path, request.glob, request.exclude, seen=seen, all_files=request.all_files
+        ):
             if isinstance(found, SourceFile):
                 yield _source_path(path), found
             elif not (isinstance(found, Skip) and found.name in named - {shown(path)}):

@@ -236,7 +236,8 @@ class Reader(Struct, frozen=True):
 
     ``rows``: a file holds many records with names of their own; it is left in a folder unless it is
     named or matched by a pattern. ``streamed``: read piece by piece, at any size. ``on_disk``: read
-    by its path, so neither uploaded nor piped in.
+    by its path, so neither uploaded nor piped in. ``in_work_trees``: taken from a Git work tree; in
+    another folder it is left unless it is named or matched by a pattern.
     """
 
     name: str
@@ -247,6 +248,7 @@ class Reader(Struct, frozen=True):
     streamed: bool = False
     binary: bool = False
     on_disk: bool = False
+    in_work_trees: bool = False
 
 
 def is_binary(head: bytes) -> bool:

@@ -16,6 +16,7 @@ from typing import IO
 
 from memory_store.importing.globs import Glob
 from memory_store.importing.readers import reader_of, reader_of_suffix
+from memory_store.importing.readers.code import READER as CODE
 from memory_store.importing.readers.markdown import no_reader
 from memory_store.importing.source_file import (
     LIMITS,
@@ -27,9 +28,19 @@ from memory_store.importing.source_file import (
     shown,
     too_large,
 )
+from memory_store.importing.work_tree import (
+    IGNORED,
+    OUTPUT,
+    WorkTree,
+    is_code,
+    is_output,
+    is_work_tree,
+    unwanted,
+)
 
 MAX_FOLDER_DEPTH = 64  # folders below the one that was named
 STDIN_NAME = "standard input"
+TEMPLATES = (".html", ".htm")
 
 FOLDERS_NEVER_ENTERED = frozenset({"node_modules", "__pycache__"})
 """Besides every name that begins with a dot (``.git``, ``.obsidian``, ``.trash``)."""
@@ -42,6 +53,7 @@ def walk(
     *,
     seen: set[Path] | None = None,
     stdin: IO[str] | None = None,
+    all_files: bool = False,
 ) -> Iterator[Found]:
     """Every file to import under ``path``, in a stable order, but those ``seen`` before.
 
@@ -49,7 +61,9 @@ def walk(
     with ``globs``, the files that match one, and no word of the others. A named file is taken
     whatever its kind. A pattern without ``/`` is matched against names, one with ``/`` against the
     path from the folder; ``**`` spans folders. ``-`` is standard
-    input, read from ``stdin``. Raises :class:`BadInputError` for a malformed pattern.
+    input, read from ``stdin``. A Git work tree gives its source code, too, less what Git ignores
+    and what a build or a generator made; with ``all_files`` every folder gives all of it.
+    Raises :class:`BadInputError` for a malformed pattern.
     """
     wanted, unwanted = [Glob(g) for g in globs], [Glob(e) for e in excludes]
     passed = set() if seen is None else seen
@@ -57,7 +71,7 @@ def walk(
         here = Path("-")
         yield SourceFile(here, here, "-", STDIN, STDIN_NAME, stream=stdin or sys.stdin)
         return
-    for found in _walk_one(Path(path), wanted, unwanted):
+    for found in _walk_one(Path(path), wanted, unwanted, all_files):
         if isinstance(found, SourceFile):
             if found.path in passed:
                 continue
@@ -87,7 +101,9 @@ def _is_passed_over(name: str) -> bool:
     return name.startswith(".") or name in FOLDERS_NEVER_ENTERED
 
 
-def _walk_one(path: Path, wanted: list[Glob], unwanted: list[Glob]) -> Iterator[Found]:
+def _walk_one(
+    path: Path, wanted: list[Glob], unwanted: list[Glob], all_files: bool
+) -> Iterator[Found]:
     name = shown(path)
     try:
         resolved = path.expanduser().resolve(strict=True)
@@ -96,7 +112,7 @@ def _walk_one(path: Path, wanted: list[Glob], unwanted: list[Glob]) -> Iterator[
         yield Failure(name, refusal(error))
         return
     if stat.S_ISDIR(status.st_mode):
-        yield from _Folder(resolved, path, wanted, unwanted).files()
+        yield from _Folder(resolved, path, wanted, unwanted, all_files).files()
     elif any(pattern.matches(resolved.name) for pattern in unwanted):
         yield Skip(name, "excluded")
     elif not stat.S_ISREG(status.st_mode):
@@ -106,15 +122,15 @@ def _walk_one(path: Path, wanted: list[Glob], unwanted: list[Glob]) -> Iterator[
 
 
 def _file(
-    path: Path, root: Path, ref: str, name: str, status: os.stat_result
+    path: Path, root: Path, ref: str, name: str, status: os.stat_result, kind: str = ""
 ) -> SourceFile | Failure:
     try:
         ref.encode("utf-8")
     except UnicodeEncodeError:
         return Failure(name, "the file's name is not valid UTF-8")
     reader = reader_of_suffix(path)
-    kind, own = (reader.name, reader.rows) if reader else ("text", False)
-    file = SourceFile(path, path if own else root, ref, kind, name, status.st_mtime)
+    usual, own = (reader.name, reader.rows) if reader else ("text", False)
+    file = SourceFile(path, path if own else root, ref, kind or usual, name, status.st_mtime)
     if status.st_size > LIMITS.bytes and not reader_of(file).streamed:
         return Failure(name, too_large(LIMITS))
     return file
@@ -123,8 +139,17 @@ def _file(
 class _Folder:
     """One named folder: a walk without recursion, so depth costs no stack."""
 
-    def __init__(self, root: Path, given: Path, wanted: list[Glob], unwanted: list[Glob]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        given: Path,
+        wanted: list[Glob],
+        unwanted: list[Glob],
+        all_files: bool,
+    ) -> None:
         self.root, self.given, self.wanted, self.unwanted = root, given, wanted, unwanted
+        self.tree = None if all_files or not is_work_tree(root) else WorkTree(root)
+        self.with_code = all_files or self.tree is not None
         self.entered: set[tuple[int, int]] = set()
 
     def files(self) -> Iterator[Found]:
@@ -165,17 +190,41 @@ class _Folder:
                     return Skip(f"{name}/", "excluded")
                 if relative.count("/") >= MAX_FOLDER_DEPTH:
                     return Failure(f"{name}/", f"deeper than {MAX_FOLDER_DEPTH} folders")
-                return relative
-            if not self._is_wanted(relative):
+                left = self._left_out(relative, folder=True)
+                return Skip(f"{name}/", left) if left else relative
+            if left := self._left_out(relative, folder=False):
+                return Skip(name, left)
+            code = self._is_code(relative)
+            if not code and not self._is_wanted(relative):
                 return None if self.wanted else Skip(name, _unread(entry.name))
             if excluded:
                 return Skip(name, "excluded")
             status = entry.stat(follow_symlinks=False)
+            if self.tree and code and (reason := unwanted(Path(entry.path), status.st_size)):
+                return Skip(name, reason)
         except OSError as error:
             return Failure(name, refusal(error))
         if not stat.S_ISREG(status.st_mode):
             return Skip(name, "not a regular file")
-        return _file(Path(entry.path), self.root, relative, name, status)
+        kind = CODE.name if code else ""
+        return _file(Path(entry.path), self.root, relative, name, status, kind)
+
+    def _left_out(self, relative: str, *, folder: bool) -> str | None:
+        """Why the rules of the work tree leave a file or folder out."""
+        if self.tree is None:
+            return None
+        if self.tree.ignores(relative, folder=folder):
+            return IGNORED
+        return OUTPUT if folder and is_output(relative.rpartition("/")[2]) else None
+
+    def _is_code(self, relative: str) -> bool:
+        """Whether a file is taken as source code; prose and rows have readers of their own."""
+        reader = reader_of_suffix(relative)
+        if not self.with_code or (self.wanted and not self._is_wanted(relative)):
+            return False
+        if relative.lower().endswith(TEMPLATES):  # elsewhere they are documents
+            return True
+        return reader is CODE or (reader is None and is_code(self.root / relative))
 
     def _judge_link(self, entry: os.DirEntry[str], relative: str, name: str) -> Skip | None:
         """A link within the folder is passed over: its target is met under its own name."""
@@ -193,7 +242,7 @@ class _Folder:
         if self.wanted:
             return any(pattern.matches(relative) for pattern in self.wanted)
         reader = reader_of_suffix(relative)
-        return reader is not None and not reader.rows
+        return reader is not None and not reader.rows and not reader.in_work_trees
 
     def _shown(self, relative: str) -> str:
         return shown(self.given / relative)
@@ -202,6 +251,8 @@ class _Folder:
 def _unread(name: str) -> str:
     """Why a file in a folder is passed over: it has many records, or no reader knows its kind."""
     suffix = Path(name).suffix.lower()
+    if reader_of_suffix(name) is CODE:
+        return f"{suffix} is source code: taken from a Git work tree, or with --all-files"
     if reader_of_suffix(name) is not None:
         return f"{suffix} holds many records: name it, or match it by a pattern, to import it"
     return no_reader(shown(suffix))

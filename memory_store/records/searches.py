@@ -34,6 +34,8 @@ class Passage(Struct, frozen=True):
 class SearchResult(Struct, frozen=True):
     """One row of an answer. Scores are 0–1; ranks count from 1; ``None`` where a leg missed.
 
+    Of source code, ``line`` and ``end_line`` are those of its best passage, counted from 1, and
+    ``symbol`` the definition around it; ``None`` for a note.
     ``title_highlights`` are as a passage's, in the title as :func:`memory_store.titles.shown_title`
     shows it. They are for a surface that marks them, and no column.
     """
@@ -56,6 +58,9 @@ class SearchResult(Struct, frozen=True):
     vector_score: float | None = None
     fusion_score: ForSearchers[float | None] = None
     rerank_score: float | None = None
+    line: int | None = None
+    end_line: int | None = None
+    symbol: str | None = None
     passages: tuple[Passage, ...] = ()
     title_highlights: tuple[tuple[int, int], ...] = ()
 

@@ -66,6 +66,9 @@ class PatternMarker:
                 break
         return found
 
+    def met(self, text: str) -> set[str]:
+        return {text[start:end] for start, end in self.spans(text)}
+
     def densest(self, text: str, width: int) -> int | None:
         match = self._pattern.search(text)
         return None if match is None else int(match.start())

@@ -26,7 +26,7 @@ def test_a_folder_gives_its_markdown_and_text_files_in_a_stable_order(put: Put) 
     assert outcome.skips == {
         "notes/sub/e.json": rows,
         "notes/f.png": "no reader for .png",
-        "notes/g.py": "no reader for .py",
+        "notes/g.py": ".py is source code: taken from a Git work tree, or with --all-files",
     }
     assert not outcome.failures
 

@@ -16,7 +16,7 @@ from time import monotonic
 from msgspec.structs import replace
 
 from memory_store.errors import MemoryStoreError
-from memory_store.importing.readers import csv, documents, json, markdown, sqlite
+from memory_store.importing.readers import code, csv, documents, json, markdown, sqlite
 from memory_store.importing.source_file import (
     LIMITS,
     STDIN,
@@ -41,6 +41,7 @@ READERS: list[Reader] = [
     sqlite.READER,
     *documents.READERS,
     documents.MAILBOX,
+    code.READER,
 ]
 
 

@@ -10,9 +10,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from memory_store.records import Passage
+from memory_store.code.chunks import code_chunks, line_of
+from memory_store.code.definitions import definitions, enclosing
+from memory_store.records import DONE_SUFFIX, Memory, Passage
 from memory_store.search.candidates import Scored
-from memory_store.search.reranking.cross_encoder import around
+from memory_store.search.reranking.cross_encoder import around as near
+from memory_store.text.chunks import Span
+from memory_store.text.identifiers import CODE
 
 EXPAND_STANDARD = 3  # Gnosis, "Preview Generation": the top 3 results
 EXPAND_DEEP = 5  # and 5 for deep search
@@ -34,9 +38,21 @@ class Marker(Protocol):
         """Where it stands, in order."""
         ...
 
+    def met(self, text: str) -> set[str]:
+        """What of it stands in a text, each once."""
+        ...
+
     def densest(self, text: str, width: int) -> int | None:
         """Where the best stretch of ``width`` characters starts, if there is any."""
         ...
+
+
+class CodePlace(Struct, frozen=True):
+    """Where a part of source code stands: its lines, from 1, and the definition around it."""
+
+    line: int
+    end_line: int
+    symbol: str | None
 
 
 class Preview(Struct, frozen=True):
@@ -44,16 +60,53 @@ class Preview(Struct, frozen=True):
 
     passage: Passage
     complete: bool
+    place: CodePlace | None = None
 
 
 def preview(result: Scored, matcher: Marker, *, expanded: bool) -> Preview:
     """The preview of one opened result."""
     text = result.opened.text
+    if is_source(result.opened):
+        return _code_preview(result.opened, matcher)
     if expanded or len(text) <= PREVIEW_CHARACTERS:
         return Preview(Passage(0, len(text), text, tuple(matcher.spans(text))), complete=True)
     start, end = _excerpt(result, text, matcher)
     part = text[start:end]
     return Preview(Passage(start, end, part, tuple(matcher.spans(part))), complete=False)
+
+
+def is_source(memory: Memory) -> bool:
+    """Whether a memory is a file of source code: its importer says in what language it is."""
+    return memory.type.removesuffix(DONE_SUFFIX) == CODE and "language" in memory.metadata
+
+
+def _code_preview(memory: Memory, matcher: Marker) -> Preview:
+    """The chunk with most of what is asked, whole; in the name of a definition it counts again.
+
+    Longer words count for more: a compound name is rarer than its parts.
+    """
+    text, language = memory.text, str(memory.metadata["language"])
+    found = definitions(text, language)
+    named = [(one.start, matcher.met(one.name)) for one in found]
+    best, most = Span(0, len(text)), (-1, 0)
+    for chunk in code_chunks(text, language):
+        part = text[chunk.start : chunk.end]
+        inside = [words for at, words in named if chunk.start <= at < chunk.end]
+        met = [*matcher.met(part), *set[str]().union(*inside)]
+        merit = (sum(map(len, met)), len(matcher.spans(part)))
+        if merit > most:
+            best, most = chunk, merit
+    part = text[best.start : best.end]
+    start = best.start + len(part) - len(part.lstrip("\n"))
+    part = text[start : best.end]
+    around = enclosing(found, start, start + len(part.rstrip()))
+    place = CodePlace(
+        line_of(text, start),
+        line_of(text, start + len(part.rstrip())),
+        around.path if around else None,
+    )
+    passage = Passage(start, best.end, part, tuple(matcher.spans(part)))
+    return Preview(passage, complete=len(part) == len(text), place=place)
 
 
 def after_heading(text: str, title: str) -> int:
@@ -100,10 +153,10 @@ def _from_a_beginning(text: str, wanted: int) -> tuple[int, int]:
     if furthest == 0:
         starts.insert(0, 0)
     if not starts:
-        return around(text, wanted - PREVIEW_CHARACTERS // 8, PREVIEW_CHARACTERS)
+        return near(text, wanted - PREVIEW_CHARACTERS // 8, PREVIEW_CHARACTERS)
     start = starts[-1]
     end = min(len(text), start + PREVIEW_CHARACTERS)
     paragraph = text.rfind("\n\n", max(wanted, start + PREVIEW_CHARACTERS // 2), end)
     if paragraph > 0:
         return start, paragraph
-    return start, around(text, end - PREVIEW_CHARACTERS, PREVIEW_CHARACTERS)[1]
+    return start, near(text, end - PREVIEW_CHARACTERS, PREVIEW_CHARACTERS)[1]

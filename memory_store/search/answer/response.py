@@ -184,6 +184,7 @@ def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) ->
     result = outcome.rows[n]
     memory, candidate = result.opened, result.candidate
     collection = search.snapshot.collection(candidate.ordinal)
+    place = shown.place
     title = shown_title(memory.title, shown.passage.text, shown.passage.start)
     return SearchResult(
         rank=rank,
@@ -205,6 +206,9 @@ def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) ->
         fusion_score=_rounded(candidate.share),
         rerank_score=None if result.rerank_score is None else _rounded(result.rerank_score),
         passages=(shown.passage,),
+        line=place.line if place else None,
+        end_line=place.end_line if place else None,
+        symbol=place.symbol if place else None,
         title_highlights=tuple(outcome.marker(result).spans(title)),
     )
 

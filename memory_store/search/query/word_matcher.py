@@ -51,6 +51,11 @@ class WordMatcher:
         found += [span for span, _ in self._word_spans(text)]
         return _merged(found)
 
+    def met(self, text: str) -> set[str]:
+        """The different words and phrases of the query that stand in ``text``."""
+        phrases = {f"phrase {n}" for n, p in enumerate(self._phrases) if p.search(text)}
+        return {found for _, found in self._word_spans(text)} | phrases
+
     def densest(self, text: str, width: int) -> int | None:
         """Where the stretch of ``width`` characters with most different words starts.
 
