@@ -67,5 +67,5 @@ async def answer(
     async with manager.run():
         await manager.handle_request(scope, receive, send)
     kinds = [value for name, value in begun["headers"] if name.lower() == b"content-type"]
-    kind = kinds[0].decode("latin-1") if kinds else "application/json"
+    kind = kinds[0].decode("latin-1") if kinds else "text/plain"
     return Answer(begun["status"], kind, bytes(parts))

@@ -134,6 +134,8 @@ def _unclosed(text: str, start: int, fence: str, *, huge: bool) -> FrontMatter:
 
 # YAML
 
+TOO_DEEP = "maximum nesting depth"  # so libyaml says it since PyYAML 6.0.4
+
 
 def _read_yaml(block: str, depth: int) -> tuple[dict[str, Any], dict[str, int]] | None:
     """Fields and their lines; ``None`` when the block is one piece of prose, not a mapping."""
@@ -144,10 +146,12 @@ def _read_yaml(block: str, depth: int) -> tuple[dict[str, Any], dict[str, int]] 
             reader.take(event)
     except yaml.MarkedYAMLError as error:
         mark: Any = error.problem_mark or error.context_mark
-        problem = error.problem or error.context or "not readable"
-        raise FrontMatterError(
-            f"front matter: {problem}", int(mark.line) + 2 if mark else 1
-        ) from None
+        problem = str(error.problem or error.context or "not readable")
+        line = int(mark.line) + 2 if mark else 1
+        if TOO_DEEP in problem:  # libyaml looks ahead, so it may be first to see that
+            nested = f"front matter is nested over {depth} levels"
+            raise FrontMatterError(nested, line, refused=True) from None
+        raise FrontMatterError(f"front matter: {problem}", line) from None
     except yaml.reader.ReaderError as error:
         before = block[: error.position] if isinstance(error.position, int) else ""
         raise FrontMatterError(f"front matter: {error.reason}", before.count("\n") + 2) from None

@@ -56,6 +56,7 @@ def examples(ids: dict[str, str]) -> list[str]:
     one, collection = f"{BASE}/memories/{ids['id']}", f"{BASE}/collections/{ids['collection']}"
     ends = ("", ".json", "/edit", "/done", "/reopen", "/topics", "/publish", "/delete")
     return [
+        *("/-/hybrid/mcp", f"{BASE}/mcp"),
         *("/-/hybrid", "/-/hybrid/openapi.json", BASE, f"{BASE}.json", f"{BASE}.csv"),
         *(f"{BASE}/{end}" for end in ("unlock", "lock", "import", "import.json", "new")),
         *(f"{BASE}/import/1.json", f"{BASE}/import/1"),
