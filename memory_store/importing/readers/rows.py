@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from memory_store.importing.drafts import with_text_topics
 from memory_store.importing.fields import FieldError, Record
+from memory_store.importing.readers.conversations import conversation
 from memory_store.importing.source_file import Broken, Failure, Item, Skip, SourceFile
 
 NOT_READ = "; the rows from here on were not read"
@@ -61,6 +62,11 @@ def no_text_column(columns: Iterable[str], candidates: tuple[str, ...]) -> str:
 
 
 def _item(file: SourceFile, where: str, row: Row) -> Item:
+    told = conversation(row.values)
+    if told is not None:
+        if not told.text:
+            return Skip(where, "empty")
+        return told if told.ref else replace(told, ref=f"row-{row.number}")
     column = text_column(row.values, file.text_columns)
     if column is None:
         return Failure(where, no_text_column(row.values, file.text_columns))
