@@ -12,6 +12,8 @@ MEANINGS = {
     "k1": "BM25 k1",
     "b": "BM25 b",
     "title_weight": "weight of a word in the title",
+    "definition_boost": "source code: more for the share of names that a file defines",
+    "path_factors": "source code: factors on tests, examples and prose",
     "keyword_depth": "candidates of the keyword leg",
     "topic_depth": "candidates of the topic leg",
     "vector_depth": "candidates of the vector leg",

@@ -31,10 +31,10 @@ from memory_store.search.fusion.rank_fusion import Merged, merge
 from memory_store.search.legs.neighbours import sequential_collections
 from memory_store.search.legs.retrieval import MOST_NEWEST, fetch, newest
 from memory_store.search.paging import continue_place, members, not_yet_listed
-from memory_store.search.query.analysis import analyse
+from memory_store.search.query.analysis import analyse, searches_code
 from memory_store.search.query.language import parse, refuse_nothing, resolve_mode
 from memory_store.search.query.plan import NO_CUT, Plan, Search, make_plan
-from memory_store.search.recipes import by_places
+from memory_store.search.recipes import CODE, DEFAULT, by_places
 from memory_store.search.reranking.pool_order import Reading
 from memory_store.search.trace import Trace
 
@@ -98,6 +98,8 @@ def _plan(
         raise BadInputError(STRUCTURAL_LATER, parameter="mode")
     if mode == "literal" and request.like:
         raise BadInputError(LIKE_NO_PATTERN, parameter="like")
+    if request.recipe == DEFAULT.name and not request.like and searches_code(context, request):
+        request = replace(request, recipe=CODE.name)
     place = continue_place(context.page_keys, request)
     plan = make_plan(mode, request, depth=depth, started=started, place=place)
     if context.by_places:

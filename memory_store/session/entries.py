@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from memory_store.code.facts import facts
 from memory_store.crypto.blinding import Blinder
 from memory_store.index.segment import IndexEntry
 from memory_store.records import DONE_SUFFIX, Memory
@@ -204,6 +205,10 @@ class _TermHashes:
         """The keyed hashes of a text's terms, in order."""
         return list(map(self._term, repeat(language), stems))
 
+    def facts(self, found: Sequence[tuple[str, str]]) -> list[int]:
+        """The keyed hashes of what is known of a source file, in order."""
+        return [self._term(kind, word) for kind, word in found]
+
     def pairs(self, title: Sequence[int], body: Sequence[int]) -> frozenset[int]:
         """The keyed hashes of all neighbours within the title and within the body."""
         found = self._blinder.pairs([*title, *body]).tolist()  # one call for both
@@ -220,8 +225,10 @@ def _entry(item: Indexable, hashes: _TermHashes, embedded: Windows, language: st
         spelled = [phrase_terms(text, language) for text in (memory.title, memory.text)]
         pairs = hashes.pairs(*(hashes.of(words, language) for words in spelled))
         body += hashes.of(path_terms(memory.source, memory.ref), language)
+        said = Counter(hashes.facts(facts(memory.text, memory.ref)))  # no words: of no length
     else:
         pairs = hashes.pairs(title, body)
+        said = Counter()
     return IndexEntry(
         memory_id=memory.id,
         version=memory.version,
@@ -233,7 +240,7 @@ def _entry(item: Indexable, hashes: _TermHashes, embedded: Windows, language: st
         content_tag=item.content_tag,
         topics=item.topics,
         title_terms=Counter(title),
-        body_terms=Counter(body),
+        body_terms=Counter(body) + said,
         length=len(title) + len(body),
         pairs=pairs,
         windows=embedded.spans,

@@ -82,6 +82,23 @@ def test_what_no_person_wrote_is_left_out_and_says_why(put: Put) -> None:
     assert {"b.py", "c.min.js", "d.js", "e.go", "f.py", "dist/g.py"} <= set(everything)
 
 
+def test_definitions_come_first_and_tests_where_they_are_asked_for(
+    put: Put, store: MemoryStore
+) -> None:
+    put("repo/shop/basket.py", "class Basket:\n    def total(self):\n        return 1\n")
+    put("repo/shop/view.py", "from basket import Basket\n\nBasket(Basket)\n")
+    put("repo/tests/test_basket.py", "def test_total():\n    assert Basket().total() == Basket\n")
+    put("repo/docs/guide.md", "# Basket\n\nThe Basket is a basket for your basket.\n")
+    Path("repo/.git").mkdir()
+    store.run_import(ImportJob(request=ImportRequest.of_paths("repo", embed=False)))
+    response = store.search("Basket", limit=4)
+    assert [row.ref for row in response.rows[:2]] == ["shop/basket.py", "shop/view.py"]
+    assert response.opened == 4
+    (first, *_) = store.search("tests of Basket total", limit=1).rows
+    assert first.ref == "tests/test_basket.py"
+    assert not store.verify(full=True)["failures"]
+
+
 def test_code_is_found_by_words_with_its_lines_and_nothing_of_it_is_in_the_file(
     put: Put, store: MemoryStore
 ) -> None:

@@ -21,7 +21,7 @@ PACKAGE = Path(memory_store.__file__).parent
 
 
 def test_every_recipe_goes_by_its_name() -> None:
-    assert set(RECIPES) == {"default", "gnosis", "gno", "qmd", "prx"}
+    assert set(RECIPES) == {"default", "code", "gnosis", "gno", "qmd", "prx"}
     assert all(recipe_named(name).name == name for name in RECIPES)
     assert set(DEFAULT.legs) == {"keyword", "topic", "vector"}
     assert DEFAULT_LIMIT <= LIMIT_STANDARD

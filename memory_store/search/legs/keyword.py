@@ -76,6 +76,10 @@ def _list(kind: str, groups: Sequence[HashGroup], search: Search) -> LegList:
         mask=mask,
     )
     holding = len(found.ordinals)
+    if recipe.has_code_rules:
+        from memory_store.search.legs.code_rules import code_ranked
+
+        found = code_ranked(found, search)
     near = neighbours_for(search)
     if near is not None:
         found = lifted_keywords(found, near, search)

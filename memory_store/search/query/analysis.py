@@ -26,7 +26,7 @@ from memory_store.index.topics import TopicGroup
 from memory_store.records import DONE_SUFFIX, TYPES, SearchRequest
 from memory_store.records.collections import several_of_that_name
 from memory_store.search.context import SearchContext
-from memory_store.search.query.language import ParsedQuery, Phrase, Variant, is_symbol_like
+from memory_store.search.query.language import ParsedQuery, Phrase, Variant, is_symbol_like, parse
 from memory_store.search.query.more_like_this import Likeness, likeness, twins
 from memory_store.search.recipes import LEGS
 from memory_store.text.canonical import folded, normalise_topic
@@ -116,6 +116,10 @@ class Blinding:
             for t in wanted
             if t not in looked_up
         ]
+
+    def fact(self, kind: str, word: str) -> HashGroup:
+        """What stands for a fact of source files (:mod:`memory_store.code.facts`)."""
+        return {c: [blinder.term(kind, word)] for c, blinder in self._with_code}
 
     def topics(self, normalised: Iterable[str]) -> TopicGroup:
         """What stands for any of some normalised topics."""
@@ -270,6 +274,22 @@ def filters(
         since=parse_moment(since, now, parameter="since") if since else None,
         until=parse_moment(until, now, parameter="until", end=True) if until else None,
     )
+
+
+def searches_code(context: SearchContext, options: SearchRequest) -> bool:
+    """Whether a search is among source code: by its type, or in collections that are mostly code.
+
+    Raises :class:`BadInputError` for a collection that there is not.
+    """
+    snapshot = context.snapshot
+    if CODE not in snapshot.languages:
+        return False
+    parsed = context.parsed or parse(options)
+    if parsed.types:
+        return all(name.removesuffix(DONE_SUFFIX) == CODE for name in parsed.types)
+    named = [_collection(name, context.collection_names) for name in parsed.collections]
+    counts = [snapshot.languages_in(one) for one in named or snapshot.collections]
+    return all(2 * one.get(CODE, 0) > sum(one.values()) for one in counts if one) and any(counts)
 
 
 def holds(phrase: Phrase, context: SearchContext, blinding: Blinding) -> Mask:

@@ -2,6 +2,7 @@
 
 recipe   what a ranking can say
 default  ours
+code     ours, for source code
 gnosis, gno, qmd, prx
 """
 
@@ -15,6 +16,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
+from memory_store.search.recipes.code import CODE
 from memory_store.search.recipes.default import DEFAULT
 from memory_store.search.recipes.gno import GNO
 from memory_store.search.recipes.gnosis import GNOSIS
@@ -23,6 +25,7 @@ from memory_store.search.recipes.qmd import QMD
 from memory_store.search.recipes.recipe import LEGS, Depth, Recipe, frozen
 
 __all__ = [
+    "CODE",
     "DEFAULT",
     "GNO",
     "GNOSIS",
@@ -38,7 +41,7 @@ __all__ = [
 ]
 
 RECIPES: Mapping[str, Recipe] = MappingProxyType(
-    {recipe.name: recipe for recipe in (DEFAULT, GNOSIS, GNO, QMD, PRX)}
+    {recipe.name: recipe for recipe in (DEFAULT, CODE, GNOSIS, GNO, QMD, PRX)}
 )
 
 
@@ -74,6 +77,7 @@ def by_places(recipe: Recipe, *, types: bool) -> Recipe:
     ``types``: whether they may know a memory's type, so that its factors may be seen.
     """
     plain = replace(recipe, **_BY_RANK_ALONE, strong_score=None, leg_scores=False)
+    plain = replace(plain, definition_boost=0.0, path_factors=frozen({}))
     if types:
         return plain
     return replace(plain, fusion_boosts=frozen({}), demotions=frozen({}), done_penalty=1.0)

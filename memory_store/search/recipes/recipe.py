@@ -47,6 +47,11 @@ class Recipe(Struct, frozen=True):
     b: float = 0.75  # SQLite FTS5's bm25()
     title_weight: float = 1.0
 
+    # For source code, by what is sealed in the index of its files
+    definition_boost: float = 0.0  # × (1 + this × share of the query's names that a file defines)
+    # × for tests, examples and what is prose, unless the query asks for them
+    path_factors: Mapping[str, float] = field(default_factory=lambda: frozen({}))
+
     # Candidates per leg
     keyword_depth: Depth = Depth(64, 256)
     topic_depth: Depth = Depth(48, 192)  # Gnosis: 75 % of the vector pool
@@ -142,6 +147,11 @@ class Recipe(Struct, frozen=True):
     def is_comparable(self) -> bool:
         """Whether scores mean the same for every query, if the reranker's do."""
         return self.blending == "replace" and not self.normalise
+
+    @property
+    def has_code_rules(self) -> bool:
+        """Whether keyword scores depend on what is known of source files."""
+        return bool(self.definition_boost or self.path_factors)
 
     @property
     def has_file_rules(self) -> bool:

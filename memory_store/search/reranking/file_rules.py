@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from memory_store.code.facts import path_kinds
 from memory_store.records import Memory
 from memory_store.search.adjustments import ranked
 from memory_store.search.candidates import Scored
@@ -31,13 +32,6 @@ SATURATION = "saturation"
 SCALED = "scaled to 1"
 
 SHORTEST_PREFIX = 3  # characters two words must share: a folder named "a" is no match for "all"
-
-_TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "specs", "testing"})
-_COMPAT_FOLDERS = frozenset({"compat", "_compat", "legacy"})
-_EXAMPLE_FOLDERS = frozenset({"example", "examples", "doc", "docs"})
-_BARRELS = frozenset({"__init__.py", "package-info.java"})  # prx, "Noise Penalties"
-_PROSE = (".md", ".markdown", ".txt", ".rst")  # a note on a blood test is no test
-_TEST_NAME = re.compile(r"test_|.*_tests?\.\w+\Z|.*\.(?:test|spec)\.\w+\Z|.*[a-z0-9]Tests?\.\w+\Z")
 
 # A source that ends so is itself a file of rows: each row is a record of its own, and no more a
 # part of the file than a memory is a part of its database.
@@ -226,15 +220,7 @@ def without_noise(
 
 def noise_kinds(file: MemoryFile) -> tuple[str, ...]:
     """What kinds of noise a file is, by its path alone: none, one or several."""
-    folders = set(file.folders)
-    kinds = {
-        "tests": bool(folders & _TEST_FOLDERS) or _is_test_name(file),
-        "compat": bool(folders & _COMPAT_FOLDERS),
-        "examples": bool(folders & _EXAMPLE_FOLDERS),
-        "barrel": file.name in _BARRELS,
-        "declarations": file.name.endswith(".d.ts"),
-    }
-    return tuple(kind for kind, is_one in kinds.items() if is_one)
+    return path_kinds(file.path)
 
 
 def saturated(
@@ -298,9 +284,3 @@ def _beginnings(words: frozenset[str]) -> set[str]:
     """Words themselves, and what they begin with from three characters on."""
     cut = {word[:end] for word in words for end in range(SHORTEST_PREFIX, len(word))}
     return cut.union(words)
-
-
-def _is_test_name(file: MemoryFile) -> bool:
-    """``test_a.py``, ``a_test.go``, ``a.test.ts``, ``a.spec.js``, ``ATest.java``."""
-    spelled = file.path.rpartition("/")[2]
-    return not file.name.endswith(_PROSE) and _TEST_NAME.match(spelled) is not None

@@ -1,0 +1,52 @@
+"""What ranking asks of a source file besides its words: the names it defines, what its path says.
+
+Boundary: reads opened text and a path; keeps nothing. An index holds these facts as keyed hashes,
+as it holds words, each under a name of its own kind that no word of a text can have.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+
+from memory_store.code.definitions import defined_names
+from memory_store.text.canonical import folded
+
+DEFINES = "code: defines"
+PATH = "code: path"
+
+TESTS, EXAMPLES = "tests", "examples"
+PROSE = "prose"
+"""What is no source code: the documents of a repository."""
+
+_TEST_FOLDERS = frozenset({"test", "tests", "__tests__", "spec", "specs", "testing"})
+_COMPAT_FOLDERS = frozenset({"compat", "_compat", "legacy"})
+_EXAMPLE_FOLDERS = frozenset({"example", "examples", "doc", "docs"})
+_BARRELS = frozenset({"__init__.py", "package-info.java"})  # prx, "Noise Penalties"
+_PROSE = (".md", ".markdown", ".txt", ".rst")  # a note on a blood test is no test
+_TEST_NAME = re.compile(r"test_|.*_tests?\.\w+\Z|.*\.(?:test|spec)\.\w+\Z|.*[a-z0-9]Tests?\.\w+\Z")
+
+
+def facts(text: str, ref: str | None) -> list[tuple[str, str]]:
+    """The facts of a file in order: pairs of a kind and a word."""
+    found = [(DEFINES, folded(name)) for name in defined_names(text)]
+    return found + [(PATH, kind) for kind in path_kinds(ref or "")]
+
+
+def path_kinds(path: str) -> tuple[str, ...]:
+    """What kinds of noise a file is, by its path alone: none, one or several."""
+    place = PurePosixPath(path)
+    name, folders = place.name.lower(), {part.lower() for part in place.parts[:-1]}
+    kinds = {
+        TESTS: bool(folders & _TEST_FOLDERS) or _is_test_name(place.name),
+        "compat": bool(folders & _COMPAT_FOLDERS),
+        EXAMPLES: bool(folders & _EXAMPLE_FOLDERS),
+        "barrel": name in _BARRELS,
+        "declarations": name.endswith(".d.ts"),
+    }
+    return tuple(kind for kind, is_one in kinds.items() if is_one)
+
+
+def _is_test_name(name: str) -> bool:
+    """``test_a.py``, ``a_test.go``, ``a.test.ts``, ``a.spec.js``, ``ATest.java``."""
+    return not name.lower().endswith(_PROSE) and _TEST_NAME.match(name) is not None

@@ -1,0 +1,18 @@
+"""Source code: words alone, definitions first, and tests, examples and prose behind the code.
+
+Each figure pays on the labels of docs/how-to/code.md, where the rules that did not are listed.
+"""
+
+from memory_store.search.recipes.recipe import Depth, Recipe, frozen
+
+CODE = Recipe(
+    name="code",
+    legs=("keyword",),  # found at once, without a model
+    b=0.5,  # a long module is no worse an answer than a short one
+    definition_boost=1.0,
+    path_factors=frozen({"tests": 0.2, "examples": 0.2, "prose": 0.2}),
+    keyword_depth=Depth(256, 256),
+    rrf_k=10.0,  # of one list: only the look of the scores
+    rerank=False,
+    unverified_cap=1.0,
+)
