@@ -1,4 +1,4 @@
-"""Source code: words alone, definitions first, and tests, examples and prose behind the code.
+"""Source code: words decide, definitions first, and tests, examples and prose behind the code.
 
 Each figure pays on the labels of docs/how-to/code.md, where the rules that did not are listed.
 """
@@ -7,7 +7,8 @@ from memory_store.search.recipes.recipe import Depth, Recipe, frozen
 
 CODE = Recipe(
     name="code",
-    legs=("keyword",),  # found at once, without a model
+    legs=("keyword", "vector"),
+    vector_weight=0.01,  # where vectors are there, what they alone find comes last
     b=0.5,  # a long module is no worse an answer than a short one
     definition_boost=1.0,
     path_factors=frozen({"tests": 0.2, "examples": 0.2, "prose": 0.2}),
