@@ -114,7 +114,9 @@ class EntryChecks:
         if not self._snapshot.stale[ordinal]:
             self.compared.words += 1
             blinder = self._keyring.of(memory.collection).blinder
-            if held.differs(row, entry_of(item, blinder, self._snapshot.language(ordinal))):
+            language = self._snapshot.language(ordinal)
+            made = (entry_of(item, blinder, language, facts_too=also) for also in (True, False))
+            if all(held.differs(row, one) for one in made):
                 found.append("words")
             if ordinal in self._embedded and self._vectors_differ(ordinal, memory):
                 found.append("vectors")

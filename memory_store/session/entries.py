@@ -176,10 +176,15 @@ def index_entries(
     ]
 
 
-def entry_of(item: Indexable, blinder: Blinder, language: str) -> IndexEntry:
-    """The index entry of a memory, analysed as in ``language``, without vectors."""
+def entry_of(
+    item: Indexable, blinder: Blinder, language: str, *, facts_too: bool = True
+) -> IndexEntry:
+    """The index entry of a memory, analysed as in ``language``, without vectors.
+
+    Without ``facts_too`` that of source code as it was made before facts were kept of it.
+    """
     none = Windows((), np.empty((0, 0), np.float32))
-    return _entry(item, _TermHashes(blinder), none, language)
+    return _entry(item, _TermHashes(blinder), none, language, facts_too=facts_too)
 
 
 def _language(memory: Memory, making: Making) -> str:
@@ -217,7 +222,14 @@ class _TermHashes:
         return frozenset(found)
 
 
-def _entry(item: Indexable, hashes: _TermHashes, embedded: Windows, language: str) -> IndexEntry:
+def _entry(
+    item: Indexable,
+    hashes: _TermHashes,
+    embedded: Windows,
+    language: str,
+    *,
+    facts_too: bool = True,
+) -> IndexEntry:
     memory = item.memory
     title = hashes.of(terms(memory.title, language), language)
     body = hashes.of(terms(memory.text, language), language)
@@ -225,7 +237,8 @@ def _entry(item: Indexable, hashes: _TermHashes, embedded: Windows, language: st
         spelled = [phrase_terms(text, language) for text in (memory.title, memory.text)]
         pairs = hashes.pairs(*(hashes.of(words, language) for words in spelled))
         body += hashes.of(path_terms(memory.source, memory.ref), language)
-        said = Counter(hashes.facts(facts(memory.text, memory.ref)))  # no words: of no length
+        found = facts(memory.text, memory.ref) if facts_too else []
+        said = Counter(hashes.facts(found))  # no words: of no length
     else:
         pairs = hashes.pairs(title, body)
         said = Counter()
