@@ -35,7 +35,7 @@ from memory_store.search.adjustments import base_type
 from memory_store.search.candidates import Candidate, Fetched, LegList, Outcome, Scored
 from memory_store.search.facets.selection import narrowing
 from memory_store.search.fusion.evidence import ALIKE, FEATURES, HELD, LEG_OF_FEATURE
-from memory_store.search.fusion.learned import constant, weights_for
+from memory_store.search.fusion.learned import constants, weights_for
 from memory_store.search.fusion.learned import contributions as added
 from memory_store.search.fusion.leg_weights import vector_names
 from memory_store.search.fusion.rank_fusion import Fused, Merged
@@ -275,7 +275,7 @@ def _evidence(candidate: Candidate, merged: Merged) -> Iterator[Contribution]:
             term=term,
             points=_short(candidate.share * term / whole) if whole else 0.0,
         )
-    yield Contribution("search", ALIKE, term=constant(found))
+    yield Contribution("search", ALIKE, term=float(constants(found)[row]))
 
 
 def _own_strength(candidate: Candidate, merged: Merged) -> float | None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 HELD = "words held"
-ALIKE = "the search as a whole"  # what counts for all its candidates alike
+ALIKE = "the search as a whole"  # what counts alike for all that the same model has read
 FEATURES = (
     "words of the best possible",  # BM25 ÷ what no memory could exceed for these words
     "words of the best found",  # BM25 ÷ the best memory's
@@ -55,8 +55,9 @@ class Evidence(Struct, frozen=True, eq=False):
     """``features`` (float64 [n, features]) of the candidates ``ordinals`` (int32 [n], ascending).
 
     ``model`` names the embedding model; empty where none embedded the query. ``read`` says how well
-    each model reads what is compared (0-1), in the order in which the vector legs are named.
-    ``compared_by`` (int8 [n]) is the number of the model that compared each; 0: none.
+    each model reads what is compared (0-1; less where a part has no vectors yet), in the order in
+    which the vector legs are named. ``compared_by`` (int8 [n]) is the number of the model that
+    compared each; 0: none.
     """
 
     ordinals: Ordinals
@@ -86,7 +87,7 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
     for number, model in enumerate(fetched.models, start=1):
         listed, own = fetched.of("vector", model.scope.model), 0.0
         if listed is not None and model.query_vector is not None:
-            own = _read(model, search)
+            own = _read(model, search) * _share_embedded(model, search)
         if own:
             assert listed is not None
             assert model.query_vector is not None
@@ -151,6 +152,18 @@ def _read(model: QueryModel, search: Search) -> float:
     known = languages_of(model.embedder)
     foreign = known and search.analysis.language not in known
     return read * search.recipe.foreign_vector_weight if foreign else read
+
+
+def _share_embedded(model: QueryModel, search: Search) -> float:
+    """The share (0-1) of the memories searched that have vectors: while a vault is still being
+    embedded, what is near in meaning may be among those that have none."""
+    snapshot = search.snapshot
+    lacking = snapshot.worked_out("unembedded", snapshot.unembedded)
+    searched = search.analysis.mask
+    if not model.scope.whole:
+        searched = searched & snapshot.visible(model.scope.collections)
+    there = int(searched.sum())
+    return 1.0 - int((searched & lacking).sum()) / there if there else 1.0
 
 
 def _cosines(

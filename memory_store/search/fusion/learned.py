@@ -77,7 +77,7 @@ def weights_for(model: str) -> Weights:
 
 def probabilities(found: Evidence) -> NDArray[np.float64]:
     """float64 [n]: the probability of each candidate that it is an answer."""
-    odds = contributions(found).sum(axis=1) + constant(found)
+    odds = contributions(found).sum(axis=1) + constants(found)
     odds = np.clip(odds, -MOST_LOG_ODDS, MOST_LOG_ODDS)
     probable: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-odds))
     return probable
@@ -90,7 +90,9 @@ def contributions(found: Evidence) -> NDArray[np.float64]:
     return added
 
 
-def constant(found: Evidence) -> float:
-    """What the search as a whole adds to the logarithm of the odds of all its candidates."""
+def constants(found: Evidence) -> NDArray[np.float64]:
+    """float64 [n]: what counts besides the features. Of a candidate that no vector was compared
+    with, vectors say nothing, whatever they say of others."""
     numbers = weights_for(found.model)
-    return numbers.intercept + numbers.unread * (1.0 - found.best_read)
+    read: NDArray[np.float64] = np.where(found.compared_by > 0, found.best_read, 0.0)
+    return numbers.intercept + numbers.unread * (1.0 - read)
