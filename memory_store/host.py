@@ -8,7 +8,7 @@ from __future__ import annotations
 from memory_store.actions.edits import checked_rows
 from memory_store.actions.trail import COLUMNS, Total, Wanted, totals
 from memory_store.assistants import answer_over_http, require_sdk
-from memory_store.assistants.tools import Access, Assistant, access_of, least, only
+from memory_store.assistants.assistant import Access, Assistant, access_of, least, only
 from memory_store.dates import epoch
 from memory_store.importing import drafts
 from memory_store.importing.drafts import checked_id, checked_type

@@ -193,7 +193,7 @@ def _open(database: str, key_file: str | None = None) -> "MemoryStore":
 
 def _limited(store: "MemoryStore", names: str | Sequence[str] | None) -> "MemoryStore":
     """The store with nothing but the named collections. Raises BadInputError."""
-    from memory_store.assistants.tools import only
+    from memory_store.assistants.assistant import only
     from memory_store.records.request import several
 
     return only(store, several(names))

@@ -140,6 +140,7 @@ class MemoryStore(Actions):
     add_once = late(lambda: actions.edits.add_once)
     edit = late(lambda: actions.edits.edit)
     edit_many = late(lambda: actions.edits.edit_many)
+    supersede = late(lambda: actions.edits.supersede)
     done = late(lambda: actions.edits.done)
     reopen = late(lambda: actions.edits.reopen)
     publish = late(lambda: actions.edits.publish)

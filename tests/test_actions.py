@@ -116,6 +116,7 @@ def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Call
         "add_once": lambda: store.add_once([draft]),
         "edit": lambda: store.edit(ids["note"], title="Other"),
         "edit_many": lambda: store.edit_many([edit]),
+        "supersede": lambda: store.supersede(ids["note"], "The weir is open."),
         "done": lambda: store.done(ids["task"]),
         "reopen": lambda: store.reopen(ids["task_done"]),
         "publish": lambda: store.publish(ids["note"], "work"),

@@ -140,6 +140,43 @@ def add_once(
     return again_if_overtaken(vault, attempt)
 
 
+@action(EDIT, writes=True, counts=lambda _: (1, 2))
+def supersede(
+    opened: Opened,
+    memory_id: str,
+    text: str,
+    *,
+    title: str | None = None,
+    type: str | None = None,
+    add_topics: Sequence[str] = (),
+    metadata: Mapping[str, Any] | None = None,
+    expected_version: int | None = None,
+) -> Memory:
+    """Put a new memory in the place of one, which stays and is valid until now: both or neither.
+
+    Title, type, topics and collection are those of the old one where they are not given. Raises
+    NotFoundError, ConflictError (see ``expected_version``), BadInputError.
+    """
+    vault = opened.vault
+
+    def attempt() -> Memory:
+        old = open_one(vault, memory_id, refs=False)
+        _refuse_stale([old], [MemoryChange(old.id, expected_version=expected_version)])
+        draft = MemoryDraft(
+            text,
+            title=old.title if title is None else title,
+            type=type or old.type,
+            topics=drafts.clean_topics([*old.topics, *add_topics]),
+            supersedes=old.id,
+            metadata=metadata or {},
+        )
+        new = drafts.memory_from_draft(drafts.with_text_topics(draft), old.collection)
+        write(opened, [new, drafts.next_version(old, valid_to=new.created)])
+        return shown(vault, [new])[0]
+
+    return again_if_overtaken(vault, attempt)
+
+
 @action(DELETE, writes=True, counts=lambda _: (0, 1))
 def delete(opened: Opened, memory_id: str) -> None:
     """Delete a memory everywhere: rows, index, write-ahead log. Raises NotFoundError."""

@@ -1,14 +1,19 @@
 """Assistants: what a language model may do with a vault, and how it is reached.
 
-tools    what it may do: six tools, the record each takes, and what each answers
-server   the same as an MCP server on standard input and output
-http     the same for one request that another server was sent
-clients  the entry of that server in an assistant's own configuration
-checkup  whether such an entry works
+assistant  the vault as one assistant may see it, and what it may do
+arguments  what each tool takes
+answers    what each tool answers, within a budget
+reads      the tools that read
+writes     the tools that write
+tools      all six, as a model sees them
+server     the same as an MCP server on standard input and output
+http       the same for one request that another server was sent
+clients    the entry of that server in an assistant's own configuration
+checkup    whether such an entry works
 
-Boundary: text of memories leaves for whichever assistant the user has connected. It is given as
+Boundary: text of memories leaves for the assistant that the user has connected. It is given as
 data, in the fields of an answer; no description, instruction or error quotes a memory. An assistant
-reads and writes what :class:`memory_store.assistants.tools.Assistant` lets it, and nothing else.
+reads and writes what its :class:`memory_store.assistants.assistant.Assistant` lets it, no more.
 """
 
 from __future__ import annotations
@@ -18,9 +23,9 @@ from typing import TYPE_CHECKING
 from memory_store.errors import ExtraMissingError
 
 if TYPE_CHECKING:
+    from memory_store.assistants.assistant import Assistant
     from memory_store.assistants.http import Answer, Headers
     from memory_store.assistants.server import Run
-    from memory_store.assistants.tools import Assistant
 
 NEEDS = "the package mcp is not here: pip install 'datasette-hybrid[mcp]'"
 

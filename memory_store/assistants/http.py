@@ -14,8 +14,8 @@ import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from msgspec import Struct
 
+from memory_store.assistants.assistant import Assistant
 from memory_store.assistants.server import Run, server_for
-from memory_store.assistants.tools import Assistant
 
 HEADERS = frozenset({b"accept", b"content-type"})  # and those that begin with …
 PREFIX = b"mcp-"

@@ -19,15 +19,9 @@ from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
-from memory_store.assistants.tools import (
-    DATA,
-    TOOLS,
-    Assistant,
-    Tool,
-    as_markdown,
-    call,
-    tools_of,
-)
+from memory_store.assistants.assistant import Assistant
+from memory_store.assistants.reads import DATA, as_markdown
+from memory_store.assistants.tools import TOOLS, Tool, call, tools_of
 from memory_store.errors import MemoryStoreError
 
 INSTRUCTIONS = (
@@ -99,11 +93,13 @@ def serve(assistant: Assistant, database: str) -> None:
     anyio.run(serving)
 
 
-def _tool(tool: Tool) -> types.Tool:
+def tool(tool: Tool) -> types.Tool:
+    """A tool as the protocol has it."""
     return types.Tool(
         name=tool.name,
         description=tool.description,
         input_schema=tool.schema(),
+        output_schema=tool.output_schema(),
         annotations=types.ToolAnnotations(
             read_only_hint=tool.needs == "read",
             destructive_hint=tool.destructive,
@@ -115,7 +111,7 @@ def _tool(tool: Tool) -> types.Tool:
 
 def _listing(assistant: Assistant) -> Callable[..., Awaitable[types.ListToolsResult]]:
     async def listing(context: Any, parameters: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_tool(one) for one in tools_of(assistant)])
+        return types.ListToolsResult(tools=[tool(one) for one in tools_of(assistant)])
 
     return listing
 

@@ -18,7 +18,7 @@ from memory_store.cli.vault_argument import VaultCommand, database_argument
 from memory_store.errors import BadInputError, LockedError
 
 if TYPE_CHECKING:
-    from memory_store.assistants.tools import Access
+    from memory_store.assistants.assistant import Access
 
 INSTALL, DOCTOR = "install", "doctor"
 CLIENT_NAMES = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode", "zed")
@@ -93,8 +93,8 @@ def _serve(
     from memory_store.unlocking import open_store
 
     require_sdk()
+    from memory_store.assistants.assistant import Assistant, only
     from memory_store.assistants.server import serve
-    from memory_store.assistants.tools import Assistant, only
 
     with open_store(database, key_file=key_file) as store:
         assistant = Assistant(only(store, collection), access, name)

@@ -8,7 +8,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from memory_store.assistants.tools import TOOLS, Access, Assistant, call, only, tools_of
+from memory_store.assistants.assistant import Access, Assistant, only
+from memory_store.assistants.server import tool as server_tool
+from memory_store.assistants.tools import TOOLS, call, tools_of
 from memory_store.errors import BadInputError, MemoryStoreError
 from memory_store.store import MemoryStore
 
@@ -24,10 +26,34 @@ def assistant(store: MemoryStore, access: Access = "write", *collections: str) -
     return Assistant(only(store, collections), access, "helper")
 
 
+def fields_with(part: str, answer: Any, name: str = "") -> list[str]:
+    """The names of the fields in which a piece of text stands."""
+    if isinstance(answer, dict):
+        found = [one for key, value in answer.items() for one in fields_with(part, value, key)]
+        return found + [name for key in answer if part in key]
+    if isinstance(answer, list):
+        return [one for value in answer for one in fields_with(part, value, name)]
+    return [name] if part in str(answer) else []
+
+
 def added(store: MemoryStore, text: str, **fields: Any) -> str:
     given = {"memories": [{"text": text, **fields}]}
     found: str = call(assistant(store), "memory_add", given)["memories"][0]["id"]
     return found
+
+
+@pytest.fixture
+def wordy(store: MemoryStore) -> MemoryStore:
+    """A vault of which everything is too long: titles, texts, topics, metadata."""
+    for number in range(12):
+        store.add(
+            f'"Überall" \n steht {number}. ' + "äöü \\ " * 300,
+            title=f"Überall {number} " + "ö" * 900,
+            topics=[f"überall-{number}-{'ß' * 60}", *(f"t{n}" for n in range(20))],
+            type="task" if number % 2 else "preference",
+            metadata={"long": "x" * 3_000},
+        )
+    return store
 
 
 class TestReading:
@@ -67,12 +93,46 @@ class TestReading:
         while True:
             given = {"ids": [id_], "start": start, "budget": 500}
             (one,) = call(assistant(store), "memory_read", given)["memories"]
-            assert len(json.dumps(one)) < 500 * 4 + 500
+            assert len(json.dumps(one)) <= 500 * 4
             read += one["text"]
             if "next_start" not in one:
                 break
             start = one["next_start"]
         assert read == text
+
+    @pytest.mark.parametrize("budget", [100, 300, 2_000])
+    @pytest.mark.parametrize(
+        ("name", "given", "holds"),
+        [
+            ("memory_start", {}, "memories"),
+            ("memory_start", {"query": "überall"}, "memories"),
+            ("memory_search", {"query": "überall", "limit": 12}, "results"),
+            ("memory_search", {"query": "überall", "limit": 12, "format": "compact"}, "results"),
+            ("memory_read", {}, "memories"),
+            ("tasks", {}, "tasks"),
+        ],
+    )
+    def test_an_answer_never_takes_more_than_its_budget(
+        self, wordy: MemoryStore, name: str, given: dict[str, Any], holds: str, budget: int
+    ) -> None:
+        if name == "memory_read":
+            given = {"ids": [one.id for one in wordy.list(limit=12)]}
+        answer = call(assistant(wordy), name, {**given, "budget": budget})
+        assert len(json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode()) <= (
+            budget * 4
+        )
+        assert answer[holds]
+
+    def test_pages_within_a_budget_leave_nothing_out(self, wordy: MemoryStore) -> None:
+        seen: list[str] = []
+        asked = {"query": "überall", "limit": 12, "budget": 400}
+        page = call(assistant(wordy), "memory_search", asked)
+        while True:
+            seen += [one["id"] for one in page["results"]]
+            if "continue" not in page:
+                break
+            page = call(assistant(wordy), "memory_search", {**asked, "continue": page["continue"]})
+        assert sorted(seen) == sorted(one.id for one in wordy.list(limit=100))
 
     def test_tasks_are_listed_by_their_status(self, store: MemoryStore) -> None:
         first, _ = added(store, "Call", type="task"), added(store, "Write", type="task")
@@ -175,30 +235,42 @@ class TestRights:
     def test_a_memory_that_instructs_is_data_like_any_other(
         self, store: MemoryStore, text: str
     ) -> None:
-        before = json.dumps([[one.description, one.schema()] for one in TOOLS])
-        id_ = added(store, text, topics=[text.split()[0][:20]])
-        helper = assistant(store, "read")
-        (read,) = call(helper, "memory_read", {"ids": [id_]})["memories"]
-        assert read["text"] == text
-        call(helper, "memory_start", {"query": text})
-        assert [one.name for one in tools_of(helper)] == [
-            "memory_start",
-            "memory_search",
-            "memory_read",
-            "tasks",
+        before = json.dumps([server_tool(one).model_dump(mode="json") for one in TOOLS])
+        helper, topic = assistant(store), text.split()[0][:20]
+        id_ = added(store, text, title=text, topics=[topic], type="task")
+        new = {"text": text, "title": text, "topics": [topic]}
+        answers = [
+            call(helper, name, given)
+            for name, given in (
+                ("memory_start", {"query": text.replace('"', "")}),
+                ("memory_search", {"query": topic, "limit": 3}),
+                ("memory_read", {"ids": [id_]}),
+                ("tasks", {}),
+                ("memory_add", {"memories": [new]}),
+                ("memory_update", {"id": id_, "add_topics": ["more"]}),
+            )
         ]
-        assert json.dumps([[one.description, one.schema()] for one in TOOLS]) == before
+        assert answers[2]["memories"][0]["text"] == text
+        assert {name for one in answers for name in fields_with(topic, one)} <= {
+            *("title", "text", "preview", "topics"),
+        }
+        for name, wrong in (("memory_update", {"delete": True}), ("memory_update", {"version": 9})):
+            with pytest.raises(MemoryStoreError) as refusal:
+                call(helper, name, {"id": id_, "text": "x", **wrong})
+            assert topic not in str(refusal.value)
+        assert [one.name for one in tools_of(helper)] == [one.name for one in TOOLS]
+        assert json.dumps([server_tool(one).model_dump(mode="json") for one in TOOLS]) == before
 
 
 class TestArguments:
     def test_schemas_are_whole_and_cheap(self) -> None:
         every = [
-            {"name": one.name, "description": one.description, "inputSchema": one.schema()}
+            server_tool(one).model_dump(mode="json", by_alias=True, exclude_none=True)
             for one in TOOLS
         ]
-        for one in every:
-            jsonschema.Draft202012Validator.check_schema(one["inputSchema"])
-            assert one["inputSchema"]["type"] == "object"
+        for schema in (one[name] for one in every for name in ("inputSchema", "outputSchema")):
+            jsonschema.Draft202012Validator.check_schema(schema)
+            assert schema["type"] == "object"
         text = json.dumps(every)
         assert "$ref" not in text
         assert len(text) / 4 <= 3_000

@@ -1,0 +1,155 @@
+"""What each tool answers: a record for each, which makes its schema, and how it is kept short.
+
+Boundary: what memories say stands in fields for it (``title``, ``text``, ``preview``, ``topics``
+and the like), never in ``note``, ``may``, ``withheld`` or ``cut``, which are constants.
+"""
+
+# Annotations are not postponed: the schemas are made from them.
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+BYTES_A_TOKEN = 4  # of an answer's JSON; letters beyond ASCII take two or three
+CUT = "to fit the budget"
+
+Answer = TypeVar("Answer", bound=Struct)
+
+
+class Listed(Struct, frozen=True, omit_defaults=True):
+    id: str
+    title: str = ""
+    created: str = ""
+
+
+class Result(Struct, frozen=True, omit_defaults=True):
+    """A search's result, or of a memory that may not be read what may be known of it."""
+
+    id: str
+    title: str = ""
+    preview: str = ""
+    complete: bool | None = None
+    score: float | None = None
+    type: str = ""
+    created: str = ""
+    topics: Sequence[str] = ()
+    collection: str = ""
+
+
+COLUMNS = ("id", "title", "preview", "score", "type", "created")  # of a compact answer
+
+
+class Started(Struct, frozen=True, omit_defaults=True):
+    note: str
+    may: str
+    memories: int
+    withheld: str = ""
+    collections: dict[str, int] = {}
+    topics: dict[str, int] = {}
+    preferences: Sequence[Listed] = ()
+    open_tasks: Sequence[Listed] = ()
+    newest: Sequence[Listed] = ()
+    found: Sequence[Result] = ()
+    cut: str = ""
+
+
+class Found(Struct, frozen=True, omit_defaults=True):
+    results: Sequence[Result | Sequence[Any]]
+    counts: str = ""
+    columns: Sequence[str] = ()
+    certain: int | None = None
+    continue_: str = field(default="", name="continue")
+    nearest: str = ""
+    degraded: Sequence[str] = ()
+    topics: dict[str, int] = {}
+    cut: str = ""
+
+
+class Whole(Struct, frozen=True, omit_defaults=True):
+    """A memory with its text, or the part of it from ``start`` to ``next_start``."""
+
+    id: str
+    title: str = ""
+    type: str = ""
+    created: str = ""
+    topics: Sequence[str] = ()
+    collection: str = ""
+    valid_from: str = ""
+    valid_to: str = ""
+    supersedes: str = ""
+    parent: str = ""
+    version: int | None = None
+    text: str = ""
+    metadata: dict[str, Any] = {}
+    next_start: int | None = None
+
+
+class WereRead(Struct, frozen=True, omit_defaults=True):
+    memories: Sequence[Whole]
+    not_read: int = 0
+
+
+class Listing(Struct, frozen=True, omit_defaults=True):
+    tasks: Sequence[Whole]
+    cut: str = ""
+
+
+class Added(Struct, frozen=True, omit_defaults=True):
+    id: str = ""
+    added: bool = True
+    already_known: Sequence[Listed] = ()
+    may_replace: Sequence[Listed] = ()
+
+
+class WereAdded(Struct, frozen=True, omit_defaults=True):
+    memories: Sequence[Added]
+
+
+class Updated(Struct, frozen=True, omit_defaults=True):
+    id: str
+    version: int | None = None
+    supersedes: str = ""
+    deleted: bool = False
+    title: str = ""
+    type: str = ""
+    topics: Sequence[str] = ()
+    valid_to: str = ""
+
+
+def size(answer: Any) -> int:
+    """Bytes of an answer, or a part of one, as JSON."""
+    return len(msgspec.json.encode(answer))
+
+
+def room(budget: int) -> int:
+    """Bytes that a budget of tokens is."""
+    return budget * BYTES_A_TOKEN
+
+
+def within(answer: Answer, budget: int, lists: Sequence[str]) -> Answer:
+    """An answer without the last entries of its ``lists``, the first list first, until it fits."""
+    for name in lists:
+        if size(answer) <= room(budget):
+            break
+        entries = getattr(answer, name)
+        as_dict = isinstance(entries, dict)
+        pairs = [*entries.items()] if as_dict else [*entries]
+
+        def shortened(count: int) -> Answer:
+            some = pairs[:count]  # noqa: B023 - used at once
+            return replace(answer, **{name: dict(some) if as_dict else some, "cut": CUT})  # noqa: B023
+
+        answer = shortened(most(len(pairs), lambda n: size(shortened(n)) <= room(budget)))
+    return answer
+
+
+def most(limit: int, fits: Callable[[int], bool]) -> int:
+    """The largest number up to ``limit`` that fits, where all smaller ones do, too; else 0."""
+    low, high = 0, limit
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low

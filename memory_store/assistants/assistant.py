@@ -1,0 +1,92 @@
+"""An assistant: the vault as it may see it, what it may do there, and its name.
+
+Boundary: what an :class:`Assistant` offers is limited to its collections and its grants. Tools use
+nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from memory_store.access import KEY_HOLDER, Grants
+from memory_store.errors import BadInputError, MemoryStoreError
+from memory_store.scopes import EVERYTHING, Scope
+from memory_store.store import MemoryStore
+
+Access = Literal["read", "append", "write"]
+RIGHTS = {"read": "only read", "append": "only read and add", "write": "read and write"}
+ORDER = ("read", "append", "write")
+WITHHELD = (
+    "This connection may search memories that it may not read: of these it gets ids and scores. "
+    "To read them it needs the permission hybrid-decrypt."
+)
+
+
+class RefusedError(MemoryStoreError):
+    """What this assistant was not given the right to."""
+
+
+class Assistant(Struct, frozen=True):
+    """One assistant: the vault as it may see it, what it may do, and its name.
+
+    ``store`` is limited to its collections. ``access`` is ``read``, ``append`` (add, and nothing
+    else) or ``write``. ``name`` stands in the metadata of what it adds, as ``by``. ``grants`` are
+    those of the key's holder where it runs on the user's machine, of an actor on a server.
+    """
+
+    store: MemoryStore
+    access: Access = "read"
+    name: str = "assistant"
+    grants: Grants = KEY_HOLDER
+
+    @property
+    def reads_all(self) -> bool:
+        """Whether it may read whatever it may search."""
+        return self.grants.decrypt.covers(self.grants.search)
+
+    @property
+    def reader(self) -> MemoryStore:
+        """What it may both find and read."""
+        return self.store.limited_to(self.grants.search & self.grants.decrypt)
+
+    @property
+    def finder(self) -> MemoryStore:
+        """What it may find or read; of what it may not read nothing is opened."""
+        grants = self.grants
+        return self.store.limited_to(grants.search | grants.decrypt, readable=grants.decrypt)
+
+    @property
+    def adder(self) -> MemoryStore:
+        """What it may add to."""
+        return self.store.limited_to(self.grants.write, creating=self.grants.create)
+
+    @property
+    def editor(self) -> MemoryStore:
+        """What it may change: of what it may write, what it may read, too."""
+        return self.store.limited_to(self.grants.write & self.grants.decrypt)
+
+
+def access_of(grants: Grants) -> Access:
+    """The most that grants let an assistant do. Changing needs that it may read what it changes."""
+    if grants.write & grants.decrypt:
+        return "write"
+    return "append" if grants.write else "read"
+
+
+def least(one: Access, other: Access) -> Access:
+    """What both of two kinds of access allow."""
+    return min(one, other, key=ORDER.index)
+
+
+def only(store: MemoryStore, names: Sequence[str]) -> MemoryStore:
+    """The store with the named collections alone, or (no names) all. Raises BadInputError."""
+    if not names:
+        return store.limited_to(EVERYTHING)
+    known = {one.name: one.id for one in store.collections.list()}
+    missing = sorted(set(names) - set(known))
+    if missing:
+        raise BadInputError(f"collection: there is none named {missing[0]!r}", "collection")
+    return store.limited_to(Scope.of(known[name] for name in names))
