@@ -150,6 +150,7 @@ class MemoryStore(Actions):
     run_import = late(lambda: actions.writes.run_import)
     sources = late(lambda: actions.sources.sources)
     forget_source = late(lambda: actions.sources.forget_source)
+    watch = late(lambda: actions.sources.watch)
     embed_missing = late(lambda: actions.writes.embed_missing)
     reindex = late(lambda: actions.writes.reindex)
 

@@ -97,7 +97,7 @@ def import_paths(
     from memory_store.importing.job import ImportJob, ImportRequest
 
     request = ImportRequest.of_paths(paths, **options)
-    return _imported(opened, ImportJob(request=request, progress=progress, embedded=embedded))
+    return imported(opened, ImportJob(request=request, progress=progress, embedded=embedded))
 
 
 @action(None, writes=True, in_batches=True)
@@ -109,10 +109,11 @@ def run_import(opened: Opened, job: ImportJob) -> ImportReport:
     of what says something else ``differing`` decides. The event in the audit trail is the caller's
     to make, from the last report that ``written`` was called with, however the import ends.
     """
-    return _imported(opened, job)
+    return imported(opened, job)
 
 
-def _imported(opened: Opened, job: ImportJob) -> ImportReport:
+def imported(opened: Opened, job: ImportJob) -> ImportReport:
+    """See :func:`run_import`."""
     from memory_store.importing import pipeline
 
     vault, wanted = opened.vault, job.request
@@ -149,6 +150,13 @@ def embed_missing(
     one collection what stands in another. Returns what is to be said of models that are missing or
     failed. Where another model made the vectors of a collection, nothing is done there.
     """
+    return embedded_now(opened, progress, breath)
+
+
+def embedded_now(
+    opened: Opened, progress: Callable[[Embedding], None], breath: Callable[[], None]
+) -> tuple[str, ...]:
+    """See :func:`embed_missing`."""
     from memory_store.session.reindex import UNHURRIED
     from memory_store.session.reindex import embed_missing as embed
 

@@ -120,7 +120,7 @@ def import_(
         )
         sys.exit(EXIT_INTERRUPTED)
     if as_json:
-        write_json(_report_object(report, request.dry_run))
+        write_json(report_object(report, request.dry_run))
     else:
         _print_report(report, request.dry_run, verbose)
     if report.failed:
@@ -164,7 +164,7 @@ def add(
         **{name: value for name, value in options.items() if value is not None},
     )
     write_answer(as_json, memory.as_dict(), [memory.id])
-    _print_degraded(store.model_state(collection).degraded)
+    print_degraded(store.model_state(collection).degraded)
 
 
 @vault_command()
@@ -193,22 +193,22 @@ def reindex(
 
 
 def _print_report(report: ImportReport, dry_run: bool, verbose: bool) -> None:
-    _print_reasons("failed", report.failures, verbose)
-    _print_reasons("warning", report.warnings, verbose)
-    _print_reasons("skipped", report.skips, verbose, named=0)
+    print_reasons("failed", report.failures, verbose)
+    print_reasons("warning", report.warnings, verbose)
+    print_reasons("skipped", report.skips, verbose, named=0)
     moved = [f"{old} is {new} now" for old, new in report.moved]
-    _print_names("renamed", moved, verbose)
-    _print_names("would be forgotten" if dry_run else "forgotten", report.forgotten, verbose)
-    _print_names("gone from its source, kept here", report.vanished, verbose)
+    print_names("renamed", moved, verbose)
+    print_names("would be forgotten" if dry_run else "forgotten", report.forgotten, verbose)
+    print_names("gone from its source, kept here", report.vanished, verbose)
     click.echo(f"{'dry run: ' if dry_run else ''}{report.summary()}")
     if report.vanished:
         click.echo("to forget what is gone: the same import with --prune", err=True)
     if report.skips and not verbose:
         click.echo("what was skipped, and why: --verbose names it", err=True)
-    _print_degraded(report.degraded)
+    print_degraded(report.degraded)
 
 
-def _print_reasons(
+def print_reasons(
     label: str, pairs: Sequence[tuple[str, str]], verbose: bool, named: int = SAME_NAMED
 ) -> None:
     """Each name with its reason; a reason that more than ``named`` share, once with its count."""
@@ -227,7 +227,7 @@ def _print_reasons(
             click.echo(f"{label}: {files}: {why}{some}", err=True)
 
 
-def _print_names(label: str, names: Sequence[str], verbose: bool) -> None:
+def print_names(label: str, names: Sequence[str], verbose: bool) -> None:
     shown = names if verbose else names[:MOST_NAMED]
     for name in shown:
         click.echo(f"{label}: {printable_line(name)}", err=True)
@@ -235,12 +235,12 @@ def _print_names(label: str, names: Sequence[str], verbose: bool) -> None:
         click.echo(f"{label}: and {more:,} more (--verbose)", err=True)
 
 
-def _print_degraded(lines: Iterable[str]) -> None:
+def print_degraded(lines: Iterable[str]) -> None:
     for line in lines:
         click.echo(f"degraded: {printable_line(line)}", err=True)
 
 
-def _report_object(report: ImportReport, dry_run: bool) -> dict[str, Any]:
+def report_object(report: ImportReport, dry_run: bool) -> dict[str, Any]:
     values = asdict(report)
     values["moved"] = [{"from": old, "to": new} for old, new in report.moved]
     for name in ("failures", "skips", "warnings"):

@@ -52,6 +52,10 @@ class FileImporter:
         with self._ledger.vault.gate.entered():  # between files a lock may come
             self._take(source, file)
 
+    def pass_over(self, file: SourceFile) -> None:
+        """Count a file as still there, without opening it."""
+        self.seen_files.add(self._ledger.file_tag(file.root, file.ref))
+
     def _take(self, source: str, file: SourceFile) -> None:
         tag = self._ledger.file_tag(file.root, file.ref)
         self.seen_files.add(tag)

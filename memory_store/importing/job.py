@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr
 
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import checked_type, clean_topics
-from memory_store.importing.source_file import Failure, Found, Remark, Skip
+from memory_store.importing.source_file import Failure, Found, Remark, Skip, SourceFile
 from memory_store.records import (
     LISTED_IDS,
     Embedded,
@@ -102,6 +102,9 @@ class ImportJob(Struct, frozen=True, kw_only=True):
     ``in_words`` is then called with the report, for from there on all of it can be searched, and
     ``embedding`` with how far the rest is. ``embedded_later``: the words and topics alone are
     written, where there is a model. The caller embeds afterwards (``MemoryStore.embed_missing``).
+
+    Of the files that are found, those that have not ``changed`` count as there and are not opened.
+    ``gone``: whether to look for what has left its source.
     """
 
     request: ImportRequest
@@ -115,6 +118,8 @@ class ImportJob(Struct, frozen=True, kw_only=True):
     in_words: Callable[[ImportReport], None] = unheard
     embedding: Callable[[Embedding], None] = unheard
     embedded_later: bool = False
+    changed: Callable[[SourceFile], bool] = lambda _: True
+    gone: bool = True
 
 
 class Counts(Struct):

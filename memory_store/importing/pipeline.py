@@ -108,13 +108,17 @@ class _Import:
         self.preparer.embedded = steps.while_embedding
         for done, (source, file) in enumerate(files):
             steps.at(file.ref, done)
-            importer.take(source, file)
+            if self.job.changed(file):
+                importer.take(source, file)
+            elif self.job.gone:
+                importer.pass_over(file)
         steps.at("", len(files))
         self.batch.flush()
         named = [source for source in map(_source_path, self.request.paths) if source != STDIN]
         sources = [source for source in named if os.path.exists(source)]  # takes any name
         with self.ledger.vault.gate.entered():
-            self._look_for_gone(sources, {source for source, _ in files}, importer)
+            if self.job.gone:
+                self._look_for_gone(sources, {source for source, _ in files}, importer)
             if not self.request.dry_run:
                 self.ledger.remember(sources)
         self.job.progress("", len(files), len(files))

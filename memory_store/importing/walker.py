@@ -42,6 +42,8 @@ MAX_FOLDER_DEPTH = 64  # folders below the one that was named
 STDIN_NAME = "standard input"
 TEMPLATES = (".html", ".htm")
 
+NEVER_TAKEN = (".", "~$")  # ~$report.docx: the note of an office program that it is open
+
 FOLDERS_NEVER_ENTERED = frozenset({"node_modules", "__pycache__"})
 """Besides every name that begins with a dot (``.git``, ``.obsidian``, ``.trash``)."""
 
@@ -87,7 +89,7 @@ def names_below(folder: Path) -> Iterator[tuple[Path, str]]:
     deepest = str(folder).count(os.sep) + MAX_FOLDER_DEPTH
     for here, folders, names in os.walk(folder, onerror=_raise):
         deeper = folders if here.count(os.sep) < deepest else []
-        folders[:] = [name for name in deeper if not _is_passed_over(name)]
+        folders[:] = [name for name in deeper if not is_passed_over(name)]
         for path in (Path(here, name) for name in names):
             reader = reader_of_suffix(path)
             yield path if reader and reader.rows else folder, path.relative_to(folder).as_posix()
@@ -97,8 +99,9 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def _is_passed_over(name: str) -> bool:
-    return name.startswith(".") or name in FOLDERS_NEVER_ENTERED
+def is_passed_over(name: str) -> bool:
+    """Whether a file or folder of that name is never looked at in a folder."""
+    return name.startswith(NEVER_TAKEN) or name in FOLDERS_NEVER_ENTERED
 
 
 def _walk_one(
@@ -178,7 +181,7 @@ class _Folder:
 
     def _judge(self, entry: os.DirEntry[str], relative: str) -> Found | str | None:
         """What an entry is: a plain string is a folder to enter."""
-        if _is_passed_over(entry.name):
+        if is_passed_over(entry.name):
             return None
         name = self._shown(relative)
         excluded = any(pattern.matches(relative) for pattern in self.unwanted)

@@ -1,0 +1,88 @@
+"""``watch``: follow folders, and keep the vault as they are.
+
+Boundary: a log is kept, so that it gets figures alone; the names of files are shown to terminals.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from time import strftime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memory_store.cli.imports import (
+    ImportCommand,
+    print_degraded,
+    print_names,
+    print_reasons,
+    report_object,
+)
+from memory_store.cli.options import TYPE_NAMES, json_option, vault_command
+from memory_store.cli.rows import write_rows
+
+if TYPE_CHECKING:
+    from memory_store.records import ImportReport
+    from memory_store.store import MemoryStore
+
+
+@vault_command(cls=ImportCommand)
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--collection", metavar="NAME", help="Collection to import into")
+@click.option("--type", metavar="NAME", help=f"Type of what is imported: {TYPE_NAMES}")
+@click.option("--topic", multiple=True, metavar="NAME", help="Topic to add (repeatable)")
+@click.option("--glob", multiple=True, metavar="PATTERN", help="Files to take (repeatable)")
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Files to leave (repeatable)")
+@click.option("--prune", is_flag=True, help="Forget memories whose file is gone")
+@click.option("--no-embed", is_flag=True, help="Keywords and topics only; reindex adds vectors")
+@click.option(
+    "--rescan",
+    type=click.FloatRange(min=1),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Look without an event: for drives that send none",
+)
+@json_option("Print each report as a line of JSON")
+def watch(
+    store: MemoryStore,
+    paths: tuple[Path, ...],
+    topic: tuple[str, ...],
+    no_embed: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Follow folders, and import what changes in them, until Ctrl-C.
+
+    \b
+    memory-store watch notes.db ~/notes
+    memory-store watch
+
+    Imports first what is new. Then a note that you save is found by its words within two seconds;
+    its vectors follow. A renamed file keeps its memory; a file that is gone is named, and with
+    --prune its memory is deleted. Without PATH it follows every known source. A server may have the
+    vault open meanwhile.
+    """
+    try:
+        for report in store.watch(paths, topics=topic, embed=not no_embed, **options):
+            if as_json:
+                write_rows("nl", [report_object(report, False)], ())
+                sys.stdout.flush()
+            else:
+                _print(report)
+    except KeyboardInterrupt:
+        click.echo("Stopped. What was imported is kept.", err=True)
+
+
+def _print(report: ImportReport) -> None:
+    if sys.stderr.isatty():
+        print_reasons("failed", report.failures, False)
+        print_reasons("warning", report.warnings, False)
+        print_names("renamed", [f"{old} is {new} now" for old, new in report.moved], False)
+        print_names("forgotten", report.forgotten, False)
+        print_names("gone from its source, kept here", report.vanished, False)
+    gone = f", gone and kept {len(report.vanished)}" if report.vanished else ""
+    click.echo(f"{strftime('%H:%M:%S')} {report.summary()}{gone}")
+    sys.stdout.flush()
+    print_degraded(report.degraded)

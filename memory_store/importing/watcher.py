@@ -1,0 +1,256 @@
+"""Follows folders and imports what changes in them, until it is stopped.
+
+Boundary: sees names, sizes and time stamps of files; the import itself reads and seals them.
+
+Events of the system say *when* to look; what has changed is what differs from the last look. So
+events that come twice or never, folders that are renamed and drives that go away all end in the
+same state. A file is read once it has kept its size and time stamp for a moment: not while a
+program is writing it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from time import monotonic, time
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from memory_store.errors import BadInputError, BusyError, ExtraMissingError, StorageError
+from memory_store.importing.job import ImportJob, ImportRequest
+from memory_store.importing.source_file import SourceFile
+from memory_store.importing.walker import is_passed_over
+from memory_store.records import ImportReport
+
+EXTRA = "pip install 'datasette-hybrid[watch]'"
+SETTLED = 0.4  # seconds that a file has not been written to before it is read
+GONE = 1.0  # seconds that a file is missing before it counts as gone: editors replace files
+AGAIN = 5.0  # seconds until the next try where the vault could not be written
+GATHERED = 0.2  # seconds in which events become one look
+POLLED = 0.25  # seconds between two looks at named files, and at whether to stop
+VAULT_PARTS = ("", "-wal", "-shm", "-journal")
+
+Signature = tuple[int, int, int]
+"""Time stamp, size and number of a file: what differs when it was written or replaced."""
+
+
+class Calls(Struct, frozen=True):
+    """What a watcher asks of the store.
+
+    ``sources`` are the paths that an import without a path reads again. ``embed`` gives vectors to
+    what has none and calls its argument often. ``stopped`` says whether to end.
+    """
+
+    run: Callable[[ImportJob], ImportReport]
+    sources: Callable[[], Sequence[str]]
+    embed: Callable[[Callable[[], None]], Sequence[str]]
+    vault: Path
+    stopped: Callable[[], bool]
+
+
+def watch(calls: Calls, request: ImportRequest, rescan: float) -> Iterator[ImportReport]:
+    """The report of an import now, and of each later one that did something.
+
+    Without paths in the request it follows every known source. Words and topics are written at
+    once; vectors follow while nothing changes. ``rescan``: seconds after which it looks without an
+    event, for drives that give none. Raises ExtraMissingError, BadInputError
+    where no path is there, and what an import raises.
+    """
+    if find_spec("watchfiles") is None:
+        raise ExtraMissingError(f"watch needs an extra: {EXTRA}")
+    if rescan < 1:
+        raise BadInputError("rescan: at least 1 second expected", "rescan")
+    watcher = _Watcher(calls, request, rescan)
+    if not any(os.path.exists(path) for path in watcher.paths()):
+        named = "no such file or folder" if request.paths else "no known source is there"
+        raise BadInputError(f"nothing to watch: {named}", "path")
+    return watcher.reports()
+
+
+class _LookDueError(Exception):
+    """Ends embedding, which goes on after the look."""
+
+
+class _Watcher:
+    def __init__(self, calls: Calls, request: ImportRequest, rescan: float) -> None:
+        self._calls, self._request, self._rescan = calls, request, rescan
+        self._event = threading.Event()
+        self._read: dict[Path, Signature] = {}  # as the files were when they were read
+        self._unread: dict[Path, Signature] = {}  # as those were that had not settled
+        self._missing: frozenset[Path] = frozenset()
+        self._missing_since = 0.0
+        self._next = monotonic()
+        self._to_embed = request.embed
+        self._said: set[object] = set()
+        self._deaf = ""
+
+    def paths(self) -> list[str]:
+        """What is followed: absolute paths, links resolved."""
+        named = self._request.paths or self._calls.sources()
+        return [os.path.realpath(os.path.expanduser(path)) for path in named]
+
+    def reports(self) -> Iterator[ImportReport]:
+        first = True
+        while not self._calls.stopped():
+            paths = self.paths()
+            with self._listening([path for path in paths if os.path.isdir(path)]):
+                there = [os.path.isdir(path) for path in paths]
+                while not self._calls.stopped():
+                    report = self._new(self._look(gone=first), first=first)
+                    if first or _did_something(report):
+                        yield report
+                    first = False
+                    self._embed()
+                    self._wait(paths)
+                    if paths != self.paths() or there != [os.path.isdir(path) for path in paths]:
+                        break  # a source more or less, a drive that came or went: listen anew
+
+    @contextmanager
+    def _listening(self, folders: Sequence[str]) -> Iterator[None]:
+        """A thread that sets the event when something changes in a folder."""
+        from watchfiles import watch as listen
+
+        stop = threading.Event()
+
+        def work() -> None:
+            try:
+                for _ in listen(
+                    *folders,
+                    watch_filter=lambda _, path: self._counts(path),
+                    debounce=int(GATHERED * 1000),
+                    stop_event=stop,
+                    ignore_permission_denied=True,
+                ):
+                    self._event.set()
+            except (OSError, RuntimeError) as error:  # too many folders for the system
+                self._deaf = f"the system sends no events ({error}): looking every "
+                self._deaf += f"{self._rescan:g} s instead"
+
+        thread = threading.Thread(target=work, name="memory-store watch", daemon=True)
+        if folders:
+            thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            if folders:
+                thread.join()
+
+    def _counts(self, path: str) -> bool:
+        """Whether a change there matters: not of the vault, nor of what is passed over."""
+        folder, name = os.path.split(path)
+        vault = self._calls.vault
+        if folder == str(vault.parent) and name in [vault.name + part for part in VAULT_PARTS]:
+            return False
+        return not is_passed_over(name)
+
+    def _look(self, *, gone: bool) -> ImportReport:
+        """Import what is new and has settled, and plan the next look."""
+        began, now = monotonic(), time()
+        there: set[Path] = set()
+        taken: dict[Path, Signature] = {}
+        unread: dict[Path, Signature] = {}
+
+        def changed(file: SourceFile) -> bool:
+            found = _signature(file.path)
+            if found is None:
+                return False
+            there.add(file.path)
+            if found == self._read.get(file.path):
+                return False
+            quiet = now - found[0] / 1e9 >= SETTLED or found == self._unread.get(file.path)
+            (taken if quiet else unread)[file.path] = found
+            return quiet
+
+        self._event.clear()
+        long_missing = self._missing and began - self._missing_since >= GONE
+        job = ImportJob(
+            request=self._request,
+            embedded_later=True,
+            changed=changed,
+            gone=gone or bool(long_missing and not self._unread),
+        )
+        try:
+            report = self._calls.run(job)
+        except (StorageError, BusyError) as error:  # what was not written is read again
+            self._next = monotonic() + AGAIN
+            return ImportReport(failed=1, failures=((str(self._calls.vault), str(error)),))
+        self._read |= taken
+        self._unread = unread
+        self._to_embed |= bool(taken) and self._request.embed
+        missing = frozenset(self._read) - there
+        if job.gone:
+            self._read = {path: self._read[path] for path in self._read if path in there}
+            missing = frozenset()
+        if missing != self._missing:
+            self._missing, self._missing_since = missing, began
+        done = monotonic()
+        self._next = done + self._rescan
+        if missing:
+            self._next = max(self._missing_since + GONE, done + GATHERED)
+        if unread:
+            self._next = began + SETTLED
+        return report
+
+    def _new(self, report: ImportReport, *, first: bool) -> ImportReport:
+        """A report less what earlier ones said."""
+        degraded = (*report.degraded, *([self._deaf] if self._deaf else []))
+        failures = self._unsaid(report.failures)
+        return replace(
+            report,
+            failed=len(failures),
+            failures=failures,
+            vanished=self._unsaid(report.vanished),
+            degraded=self._unsaid(degraded),
+            skipped=report.skipped if first else 0,
+            skips=report.skips if first else (),
+        )
+
+    def _unsaid(self, lines: Sequence[object]) -> tuple[object, ...]:
+        new = tuple(line for line in lines if line not in self._said)
+        self._said.update(new)
+        return new
+
+    def _embed(self) -> None:
+        """Embed what was written, until there is something to look at."""
+        if not self._to_embed:
+            return
+
+        def breath() -> None:
+            if self._event.is_set() or monotonic() >= self._next or self._calls.stopped():
+                raise _LookDueError
+
+        try:
+            self._calls.embed(breath)
+            self._to_embed = False
+        except _LookDueError:
+            return
+
+    def _wait(self, paths: Sequence[str]) -> None:
+        """Wait for an event, a change of a named file, or the time of the next look."""
+        files = [Path(path) for path in paths if os.path.isfile(path)]
+        self._event.wait(GATHERED)
+        while monotonic() < self._next and not self._calls.stopped():
+            if self._event.wait(min(POLLED, max(0.0, self._next - monotonic()))):
+                return
+            if any(_signature(file) != self._read.get(file) for file in files):
+                return
+
+
+def _signature(path: Path) -> Signature | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _did_something(report: ImportReport) -> bool:
+    written = report.imported + report.replaced + report.pruned
+    told = (report.failures, report.warnings, report.vanished, report.degraded)
+    return bool(written or any(told))

@@ -1,0 +1,52 @@
+"""``memory-store watch`` as a process beside others that have the vault open."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from typing_commands import Vault
+
+from memory_store.store import MemoryStore
+
+PATIENCE = 30.0  # seconds, for a machine that is busy with other tests
+
+
+def test_it_writes_beside_an_open_vault_and_stops_clean_with_ctrl_c(
+    empty_vault: Vault, tmp_path: Path
+) -> None:
+    """Starts a process, which takes a second."""
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    command = [sys.executable, "-m", "memory_store", "watch", str(empty_vault.path), str(notes)]
+    command += ["--key-file", str(empty_vault.key_file), "--no-embed", "--json", "--topic", "home"]
+    with (
+        MemoryStore.open(empty_vault.path, key_file=empty_vault.key_file) as store,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run,
+    ):
+        assert run.stdout is not None
+        assert run.stderr is not None
+        assert json.loads(run.stdout.readline())["imported"] == 0
+        (notes / "lease.md").write_text("The lease ends in May.")
+        began = time.monotonic()
+        while not store.search("lease", mode="keyword").rows:
+            assert time.monotonic() - began < PATIENCE
+            time.sleep(0.02)
+        (row,) = store.search("lease", mode="keyword").rows
+        assert row.topics == ("home",)
+        assert json.loads(run.stdout.readline())["imported"] == 1
+        run.send_signal(signal.SIGINT)
+        assert run.stderr.read() == "Stopped. What was imported is kept.\n"
+        assert run.wait() == 0
+        assert os.listdir(notes) == ["lease.md"]
+
+
+def test_a_folder_that_is_not_there_is_named(empty_vault: Vault) -> None:
+    result = empty_vault.run("watch", "/nowhere/at/all")
+    assert result.exit_code == 2
+    assert "nothing to watch: no such file or folder" in result.stderr
