@@ -5,6 +5,7 @@ Boundary: names only. What opens texts or takes keys says so where it is defined
 
 from __future__ import annotations
 
+from memory_store import plain_text
 from memory_store.actions.edits import checked_rows
 from memory_store.actions.trail import COLUMNS, Total, Wanted, totals
 from memory_store.assistants import answer_over_http, require_sdk

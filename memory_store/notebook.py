@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+from memory_store.plain_text import without_marks
 from memory_store.titles import shown_title
 
 if TYPE_CHECKING:
@@ -65,7 +66,10 @@ def _row(row: SearchResult) -> str:
 def _preview(row: SearchResult) -> str:
     if not row.passages:
         return _excerpt(row.preview, ())
-    return _excerpt(row.passages[0].text, row.passages[0].highlights)
+    passage = row.passages[0]
+    if row.line is not None:  # source code
+        return _excerpt(passage.text, passage.highlights)
+    return _excerpt(*without_marks(passage.text, passage.highlights))
 
 
 def _excerpt(text: str, highlights: Sequence[tuple[int, int]]) -> str:

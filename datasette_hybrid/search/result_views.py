@@ -15,22 +15,15 @@ from datasette.utils import to_css_class
 from markupsafe import Markup, escape
 
 from memory_store.access import Grants
-from memory_store.host import NO_RERANKER, PERSONAL, after_heading
+from memory_store.host import NO_RERANKER, PERSONAL, after_heading, plain_text
 from memory_store.records import DONE_SUFFIX, Passage, SearchResponse, SearchResult
 
 from ..requests.frame import sentence
 from .addresses import Asked
 from .explanation import AccountView, account_views
-from .plain_text import plainly
 
 CODE_TYPE = "code"
 FENCE = re.compile(r"^ {0,3}(?:```|~~~)([^`\n]*)$", re.MULTILINE)
-CODE = re.compile(
-    r"^ {0,3}(?P<fence>```|~~~)[^`\n]*\n(?P<block>(?:(?! {0,3}(?P=fence)).*(?:\n|\Z))*)"
-    r"(?: {0,3}(?P=fence).*(?:\n|\Z))?"
-    r"|(?<!`)`(?P<inline>[^`\n]{1,200})`(?!`)",
-    re.MULTILINE,
-)
 MARK, MARK_END = Markup("<mark>"), Markup("</mark>")
 CODE_BLOCK, CODE_WORD = Markup('<code class="hy-block">'), Markup("<code>")
 CODE_END = Markup("</code>")
@@ -97,8 +90,8 @@ def with_code(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
 
     The other marks of Markdown are left out; in code every line stays as it is.
     """
-    coded = list(CODE.finditer(text))
-    plain = plainly(text, [found.span() for found in coded])
+    coded = list(plain_text.CODE.finditer(text))
+    plain = plain_text.plainly(text, [found.span() for found in coded])
     spans = [(plain.place(int(pair[0])), plain.place(int(pair[1]))) for pair in highlights]
 
     def part(start: int, end: int) -> Markup:

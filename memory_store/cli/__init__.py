@@ -11,12 +11,15 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memory_store.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED, exit_code_of, said_plainly
 from memory_store.cli.terminal import printable_line
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 GROUPS = {
     "Everyday": {
@@ -56,6 +59,7 @@ GROUPS = {
         "stats": ("maintenance", "Show sizes and counts."),
     },
     "For programs": {
+        "completion": ("completion", "Let the Tab key complete commands and names."),
         "mcp": ("mcp", "Give an assistant your memories, as an MCP server."),
         "eval": ("evaluation", "Measure which ranking is best, with judgements of your own."),
         "calibrate": ("calibration", "Fit the scores of a reranking model to your own judgements."),
@@ -96,6 +100,8 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Take a short name, or a beginning, for the command that is meant."""
+        if ctx.resilient_parsing and args[0] not in COMMANDS:  # for the Tab key: nothing to say
+            return None, None, args
         if self.get_command(ctx, args[0]) is None:
             args = [_whole_name(args[0]), *args[1:]]
         return super().resolve_command(ctx, args)
@@ -104,6 +110,16 @@ class Commands(click.Group):
         for heading, group in GROUPS.items():
             with formatter.section(heading):
                 formatter.write_dl([(name, help) for name, (_, help) in group.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands that begin so, without importing them."""
+        from click.shell_completion import CompletionItem
+
+        begun = [
+            (name, line) for name, (_, line) in COMMANDS.items() if name.startswith(incomplete)
+        ]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name, help=line) for name, line in begun), *options]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; click itself would print an empty line on Ctrl-C."""

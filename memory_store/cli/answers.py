@@ -28,6 +28,7 @@ from memory_store.cli.terminal import (
     styled,
     width,
 )
+from memory_store.plain_text import without_marks
 from memory_store.records import SearchResponse, SearchResult
 from memory_store.records.searches import WEAK
 from memory_store.search.degraded import NO_RERANKER
@@ -181,14 +182,16 @@ def preview_words(row: SearchResult) -> list[Word]:
     if not row.passages:
         return marked_words(row.preview, ())
     passage = row.passages[0]
-    words = marked_words(passage.text, passage.highlights, after_heading(passage.text, row.title))
+    start = after_heading(passage.text, row.title)
+    moved = [(first - start, end - start) for first, end in passage.highlights if first >= start]
+    words = marked_words(*without_marks(passage.text[start:], moved))
     before = [Word("…", False)] if passage.start else []
     after = [] if row.complete else [Word("…", False)]
     return [*before, *words, *after]
 
 
-def marked_words(text: str, highlights: Sequence[tuple[int, int]], start: int = 0) -> list[Word]:
-    """``text`` from ``start`` on, split at white space into printable words.
+def marked_words(text: str, highlights: Sequence[tuple[int, int]]) -> list[Word]:
+    """``text`` split at white space into printable words.
 
     ``highlights`` are character spans of ``text``; a word is marked when one of them touches it.
     """
@@ -197,8 +200,8 @@ def marked_words(text: str, highlights: Sequence[tuple[int, int]], start: int = 
         for at in range(max(0, first), min(end, len(text))):
             marked[at] = 1
     words: list[Word] = []
-    at = start
-    for piece in text[start:].split():
+    at = 0
+    for piece in text.split():
         at = text.index(piece, at)
         shown = printable_line(piece)
         if shown:

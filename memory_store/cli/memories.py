@@ -12,6 +12,7 @@ from memory_store.cli.options import (
     SCOPE,
     TYPE_NAMES,
     at_terminal,
+    completed_by,
     json_option,
     key_value_pairs,
     request_options,
@@ -19,7 +20,7 @@ from memory_store.cli.options import (
     text_or_stdin,
     vault_command,
 )
-from memory_store.cli.rows import write_answer, write_rows
+from memory_store.cli.rows import write_answer, write_json, write_rows
 from memory_store.cli.terminal import (
     BOLD,
     DIM,
@@ -45,7 +46,7 @@ _LIST_COLUMNS = (
 
 
 @vault_command()
-@click.argument("id")
+@click.argument("id", shell_complete=completed_by("memory_ids"))
 @json_option("Print the memory as JSON, exactly as stored")
 def get(store: MemoryStore, id: str, as_json: bool) -> None:
     """Show one memory's whole text. ID is an id, its first 8 characters, or a ref.
@@ -53,6 +54,8 @@ def get(store: MemoryStore, id: str, as_json: bool) -> None:
     \b
     memory-store get notes.db 3f2a9c1b
     memory-store get notes.db travel/lisbon.md --json
+
+    At a terminal a long one is shown by your pager ($PAGER, or less).
     """
     memory = store.get(id)
     facts = [
@@ -67,7 +70,12 @@ def get(store: MemoryStore, id: str, as_json: bool) -> None:
     shown = " · ".join(printable_line(fact) for fact in facts if fact)
     title, colour = _title(memory), colour_wanted()
     lines = [styled(title, BOLD, colour), styled(shown, DIM, colour), "", printable(memory.text)]
-    write_answer(as_json, memory.as_dict(), lines)
+    if as_json:
+        write_json(memory.as_dict())
+        return
+    from memory_store.cli.pager import show
+
+    show(lines, store.lock)
 
 
 @vault_command("list")
@@ -91,7 +99,7 @@ def list_(store: MemoryStore, form: str, **filters: Any) -> None:
 
 
 @vault_command()
-@click.argument("id")
+@click.argument("id", shell_complete=completed_by("memory_ids"))
 @click.option("--text", help="New text; - for standard input")
 @click.option("--title", help="New title")
 @click.option("--type", metavar="NAME", help=f"New type: {TYPE_NAMES}")
@@ -172,7 +180,9 @@ def _edited(store: MemoryStore, memory: Memory, if_version: int | None) -> Memor
 
 
 @vault_command()
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.argument(
+    "ids", metavar="ID...", nargs=-1, required=True, shell_complete=completed_by("memory_ids")
+)
 @json_option("Print the completed memories as JSON")
 def done(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
     """Mark memories as completed (a task becomes task_done).
@@ -184,7 +194,9 @@ def done(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
 
 
 @vault_command()
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.argument(
+    "ids", metavar="ID...", nargs=-1, required=True, shell_complete=completed_by("memory_ids")
+)
 @json_option("Print the opened memories as JSON")
 def reopen(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
     """Mark completed memories as open again (task_done becomes task).
@@ -206,8 +218,8 @@ def _change_each(
 
 
 @vault_command()
-@click.argument("id")
-@click.argument("collection")
+@click.argument("id", shell_complete=completed_by("memory_ids"))
+@click.argument("collection", shell_complete=completed_by("collection_names"))
 @json_option("Print the copy as JSON")
 def publish(store: MemoryStore, id: str, collection: str, as_json: bool) -> None:
     """Copy a memory into another collection, once. The original stays.
@@ -224,7 +236,9 @@ def publish(store: MemoryStore, id: str, collection: str, as_json: bool) -> None
 
 
 @vault_command()
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.argument(
+    "ids", metavar="ID...", nargs=-1, required=True, shell_complete=completed_by("memory_ids")
+)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask")
 def delete(store: MemoryStore, ids: tuple[str, ...], yes: bool) -> None:
     """Delete memories from the vault for good.

@@ -183,6 +183,20 @@ def request_options(*names: str) -> Callable[[Function], Function]:
     return with_options
 
 
+def completed_by(name: str) -> Any:
+    """A function of :mod:`memory_store.cli.completion`, imported when the Tab key is pressed."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any:
+        from memory_store.cli import completion
+
+        return getattr(completion, name)(ctx, param, incomplete)
+
+    return complete
+
+
+_COMPLETED = {"collection": "collection_names", "topic": "topic_names", "like": "memory_ids"}
+
+
 def request_option(name: str, **other: Any) -> Callable[[Function], Function]:
     """One field of :class:`SearchRequest` as an option; ``other`` settings replace its own.
 
@@ -191,6 +205,8 @@ def request_option(name: str, **other: Any) -> Callable[[Function], Function]:
     option = OPTIONS[name]
     dashed = name.replace("_", "-")
     settings: dict[str, Any] = {"help": option.description, "metavar": option.value}
+    if name in _COMPLETED:
+        settings["shell_complete"] = completed_by(_COMPLETED[name])
     if name in _HEADING_OF:
         settings |= {"cls": HeadedOption, "heading": _HEADING_OF[name]}
     if option.off:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from memory_store.cli.options import (
     SCOPE,
+    completed_by,
     request_options,
     row_options,
     text_or_stdin,
@@ -40,7 +41,7 @@ class QueryCommand(VaultCommand):
 
 
 @vault_command(cls=QueryCommand)
-@click.argument("query", metavar="[QUERY]...", nargs=-1)
+@click.argument("query", metavar="[QUERY]...", nargs=-1, shell_complete=completed_by("files"))
 @request_options("mode", "deep", "limit", *SCOPE, "like", "meta", "min_score", "narrow", "recipe")
 @request_options("reranker", "rerank", "expander", "expand", "sealed", "budget", "budget_ms")
 @click.option(

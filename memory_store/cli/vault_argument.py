@@ -66,6 +66,8 @@ class VaultCommand(click.Command):
         return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing and args and args[-1].startswith("-"):
+            args = args[:-1]  # its value is still to come: the Tab key was pressed for it
         if not self._names_a_vault(self._given(ctx, args)):
             from memory_store.paths import default_vault
 

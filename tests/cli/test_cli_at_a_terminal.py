@@ -69,6 +69,25 @@ def test_matching_words_are_bold(vault: Vault) -> None:
     assert f"{BOLD}lease" in shown
 
 
+def test_a_long_memory_is_shown_by_the_pager_and_a_short_one_is_not(
+    vault: Vault, tmp_path: Path
+) -> None:
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\necho paged with $LESSHISTFILE; cat\n")
+    pager.chmod(0o700)
+    found = {}
+    for name, text in {"short": "Bins on Tuesday", "long": "line\n" * 300 + "the end"}.items():
+        added = vault.run("add", text)
+        words = ["get", str(vault.path), added.stdout.split()[0]]
+        words += ["--key-file", str(vault.key_file)]
+        found[name], code = session(words, PAGER=str(pager), LINES="24")
+        assert code == 0, found[name]
+    assert "paged with -" in found["long"]
+    assert "the end" in found["long"]
+    assert "Bins on Tuesday" in found["short"]
+    assert "paged" not in found["short"]
+
+
 def test_a_reader_gets_the_next_page_and_no_token(vault: Vault) -> None:
     words = ["search", str(vault.path), "lease Lisbon bread", "--mode", "keyword", "--limit", "1"]
     shown, code = session([*words, "--key-file", str(vault.key_file)])

@@ -23,10 +23,13 @@ EXPAND_DEEP = 5  # and 5 for deep search
 EXPAND_SCORE = 0.80  # "rerank score above 0.80"
 EXPAND_CHARACTERS = 2_048  # "content under 2,048 characters"
 PREVIEW_CHARACTERS = 320  # about four lines on a page, two in a terminal
+SENTENCES_FROM = 200  # whole sentences of this length at least are enough, however long the next is
 LEAD_CHARACTERS = 160  # a preview starts at most this far before what was looked for
 
 _MARK = r"(?:[-*+>] |\d+\. |#{1,6} )"
 _BEGINNING = re.compile(rf"\n\s*\n\s*{_MARK}?|\n[ \t]*{_MARK}|[.!?…][\"')\]”»]?\s+")
+
+_SENTENCE_END = re.compile(r"[.!?…][\"')\]”»]?(?=\s)|[。！？]")
 
 _HEADING = re.compile(r"\s*#{1,6}[ \t]+([^\n]*)\n(?:[ \t]*\n)*(?=[ \t]*\S)")
 
@@ -159,4 +162,7 @@ def _from_a_beginning(text: str, wanted: int) -> tuple[int, int]:
     paragraph = text.rfind("\n\n", max(wanted, start + PREVIEW_CHARACTERS // 2), end)
     if paragraph > 0:
         return start, paragraph
+    sentences = [at.end() for at in _SENTENCE_END.finditer(text, start + SENTENCES_FROM, end)]
+    if sentences and end < len(text):
+        return start, sentences[-1]
     return start, near(text, end - PREVIEW_CHARACTERS, PREVIEW_CHARACTERS)[1]

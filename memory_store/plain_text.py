@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(?=\S)", re.MULTILINE)
@@ -21,6 +21,22 @@ EMPHASIS = re.compile(
     r"(?<![\w*])(?P<stars>\*{1,3})(?=[^\s*])[^*\n]{1,400}(?<=[^\s*])(?P=stars)(?![\w*])"
     r"|(?<![\w_])(?P<lines>_{1,3})(?=[^\s_])[^_\n]{1,400}(?<=[^\s_])(?P=lines)(?![\w_])"
 )
+LINK = re.compile(
+    r"!?\[(?P<said>[^\[\]\n]{0,400})\]\([^()\s]{0,1000}(?:[ \t]+[\"'][^\"\n]{0,200}[\"'])?\)"
+)
+WIKILINK = re.compile(
+    r"!?\[\[(?P<target>[^\[\]|#\n]{0,400})(?P<hash>#?)(?P<place>[^\[\]|\n]{0,400})"
+    r"(?:\|(?P<said>[^\[\]\n]{1,400}))?\]\]"
+)
+QUOTE = re.compile(r"^ {0,3}(?:>[ \t]?){1,9}(?:\[!\w{1,40}\][-+]?[ \t]*)?", re.MULTILINE)
+COMMENT = re.compile(r"<!--.{0,2000}?-->|%%.{0,2000}?%%", re.DOTALL)
+CODE = re.compile(
+    r"^ {0,3}(?P<fence>```|~~~)[^`\n]*\n(?P<block>(?:(?! {0,3}(?P=fence)).*(?:\n|\Z))*)"
+    r"(?: {0,3}(?P=fence).*(?:\n|\Z))?"
+    r"|(?<!`)`(?P<inline>[^`\n]{1,200})`(?!`)",
+    re.MULTILINE,
+)
+"""A fenced block, or what stands in backticks."""
 STARTS = re.compile(r"\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|>|`{3}|~{3}|\|)| {4}|\t")
 """How a line begins that does not go on with the paragraph before it."""
 
@@ -63,16 +79,35 @@ class Plain:
         return list(accumulate(grown, initial=0))
 
 
-def plainly(text: str, kept: Iterable[Span] = ()) -> Plain:
-    """``text`` without the marks of headings, emphasis and tables, hard-wrapped lines joined.
+def without_marks(text: str, highlights: Iterable[Span]) -> tuple[str, list[Span]]:
+    """``text`` as words alone, for where there is no other type for code, and its highlights.
 
-    Lists keep their lines, and nothing of the ``kept`` spans (code) changes.
+    The marks around code go too; what stands between them does not change.
+    """
+    coded = list(CODE.finditer(text))
+    within = [found.span("block" if found["inline"] is None else "inline") for found in coded]
+    around = [
+        edit
+        for found, (start, end) in zip(coded, within, strict=True)
+        for edit in (Edit(found.start(), start), Edit(end, found.end()))
+    ]
+    plain = plainly(text, within, around)
+    return plain.text, [(plain.place(start), plain.place(end)) for start, end in highlights]
+
+
+def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> Plain:
+    """``text`` without the marks of headings, emphasis, links, quotes and tables, and without
+    comments; hard-wrapped lines are joined.
+
+    Lists keep their lines, and nothing of the ``kept`` spans (code) changes. ``also`` are edits of
+    the caller's.
     """
     untouched = list(kept)
     edits: list[Edit] = []
     parts: list[str] = []
     position = 0
-    for edit in sorted({*_headings(text), *_tables(text), *_emphasis(text), *_joints(text)}):
+    marks = (_comments, _headings, _quotes, _links, _tables, _emphasis, _joints)
+    for edit in sorted({*also, *chain.from_iterable(found(text) for found in marks)}):
         if edit.start < position or any(a < edit.end and edit.start < b for a, b in untouched):
             continue
         parts += [text[position : edit.start], edit.text]
@@ -88,6 +123,30 @@ def _headings(text: str) -> Iterator[Edit]:
         gap = GAP.match(text, end) if end >= 0 else None
         if gap is not None:
             yield Edit(*gap.span(), "\n")
+
+
+def _comments(text: str) -> Iterator[Edit]:
+    yield from (Edit(*found.span()) for found in COMMENT.finditer(text))
+
+
+def _quotes(text: str) -> Iterator[Edit]:
+    """The marks before a quotation, and the kind of a callout."""
+    yield from (Edit(*found.span()) for found in QUOTE.finditer(text) if found[0])
+
+
+def _links(text: str) -> Iterator[Edit]:
+    """Addresses go, and what a link says stays; a link to a part of a note names both."""
+    for found in LINK.finditer(text):
+        yield Edit(found.start(), found.start("said"))
+        yield Edit(found.end("said"), found.end())
+    for found in WIKILINK.finditer(text):
+        start, end = found.span("said")
+        if start < 0:
+            start, end = found.start("target"), found.end("place")
+            if found["hash"]:
+                yield Edit(*found.span("hash"), " › " if found["target"] else "")
+        yield Edit(found.start(), start)
+        yield Edit(end, found.end())
 
 
 def _tables(text: str) -> Iterator[Edit]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from datasette_hybrid.search.plain_text import plainly
-
-from .conftest import Served, soup
+from memory_store.plain_text import plainly, without_marks
 
 PIECES = [
     "# ",
@@ -29,6 +25,12 @@ PIECES = [
     "word",
     "é",
     "`",
+    "[[",
+    "](x)",
+    "]]",
+    "[",
+    "> ",
+    "%%",
 ]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
 
@@ -47,6 +49,11 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
         ("One.\n\n---\n\nTwo.", "One.\n\n\nTwo."),
         ("snake_case_name, 2*3*4 and x * y", "snake_case_name, 2*3*4 and x * y"),
         ("#hashtag stays", "#hashtag stays"),
+        ("See [the plan](plan.md 'x') and [[Plan|it]].", "See the plan and it."),
+        ('See [the plan](a/plan.md "Plan") and ![a map](map.png).', "See the plan and a map."),
+        ("![[Ferry]] or [[Ferry#Out]] or [[#Out]]", "Ferry or Ferry › Out or Out"),
+        ("> [!tip]- Early\n> Go at five.", "Early\nGo at five."),
+        ("Seven.<!-- or six --> %%ask%%", "Seven. "),
     ],
 )
 def test_marks_go_and_words_stay(text: str, shown: str) -> None:
@@ -72,24 +79,14 @@ def test_what_is_kept_does_not_change(text: str, one: int, two: int) -> None:
     assert plain.text[plain.place(start) :].startswith(text[start:end])
 
 
-async def test_a_preview_shows_words_and_marks_those_looked_for(served: Served) -> None:
-    text = (
-        "# Ferry notes\n\n## Out\n\nThe **ferry to Hook** leaves\nat six; the "
-        "`ferry --early` at five.\n\n| ferry | when |\n|---|---|\n| early | five |"
-    )
-    store = served.store
-    store.add(text, title="Ferry notes")
-    bob = served.by("bob")
-    preview = _preview(await bob.get("?q=ferry+hook"))
-    assert preview.get_text() == (
-        "Out\nThe ferry to Hook leaves at six; the ferry --early at five.\n"
-        "\nferry | when\nearly | five"
-    )
-    marks = [mark.get_text() for mark in preview.select("mark")]
-    assert marks == ["ferry", "Hook", "ferry", "ferry"]
-    row = (await bob.get(".json?q=ferry+hook")).json()["rows"][0]
-    assert "**ferry to Hook** leaves\nat six" in row["preview"]
+def test_the_marks_of_code_go_and_code_stays_as_it_is() -> None:
+    text = "Run `a *b* c`:\n```sh\nmake **x**\n  [[y]]\n```\nIt is **done**."
+    shown, marks = without_marks(text, [(text.index("done"), text.index("done") + 4)])
+    assert shown == "Run a *b* c:\nmake **x**\n  [[y]]\nIt is done."
+    assert [shown[start:end] for start, end in marks] == ["done"]
 
 
-def _preview(response: Any) -> Any:
-    return soup(response).select_one(".hy-result .hy-preview")
+@given(TEXTS)
+def test_highlights_stay_within_the_text(text: str) -> None:
+    shown, marks = without_marks(text, [(0, len(text))])
+    assert marks == [(0, len(shown))]
