@@ -15,6 +15,7 @@ import math
 import re
 import time
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 from memory_store.errors import BadInputError
 
@@ -119,6 +120,17 @@ def parse_moment(
     moment = epoch(text, parameter=parameter)
     period = next((name for name, form in _PERIODS if form.fullmatch(word)), None)
     return _last_instant(moment, period) if end and period else moment
+
+
+def validity(as_of: str | None, superseded: bool, now: float | None = None) -> dict[str, Any]:
+    """The moments that a search or a list goes by, as :class:`Filters` takes them.
+
+    It is about the present, or about ``as_of``; what had ended by then is ``superseded``.
+    """
+    now = time.time() if now is None else now
+    known_at = parse_moment(as_of, now, parameter="as_of", end=True) if as_of else None
+    ends_after = now if known_at is None else known_at
+    return {"known_at": known_at, "valid_at": None if superseded else ends_after}
 
 
 def date_in_name(stem: str) -> str | None:

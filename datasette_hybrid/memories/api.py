@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from memory_store.access import Grants, without_text
 from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotFoundError
 from memory_store.host import MemoryStore, Scope, checked_id, checked_type, epoch
-from memory_store.records import Memory, MemoryChange, SealedMemory
+from memory_store.records import OPTIONS, Memory, MemoryChange, SealedMemory
 
 from ..requests import questions
 from ..requests.admission import work, writing
@@ -32,7 +32,11 @@ from ..vaults.vault import Vault
 from . import posted
 
 ETAG = re.compile(r'(?:W/)?"(\d{1,18})"')
-LIST_FILTERS = frozenset({"collection", "type", "topic", "status", "since", "until"})
+LIST_FILTERS = frozenset(
+    {"collection", "type", "topic", "status", "since", "until", "as_of", "superseded", "by"}
+)
+SEALED = frozenset({"as_of", "superseded", "by"})
+"""Filters by what is sealed in every vault: for those who may read."""
 SEVERAL = frozenset({"collection", "type", "topic"})
 """Filters that may be said several times."""
 
@@ -77,6 +81,10 @@ def _filters(given: Mapping[str, list[str]]) -> dict[str, Any]:
                 raise BadInputError(f"{name}: a list has no such filter", name)
             if said := values(given, name):
                 filters[name] = said if name in SEVERAL else said[-1]
+    if "superseded" in filters:
+        filters["superseded"] = OPTIONS["superseded"].plain(filters["superseded"], loose=True)
+        if type(filters["superseded"]) is not bool:
+            raise BadInputError(f"superseded: {OPTIONS['superseded'].expected}", "superseded")
     for kind in filters.get("type", ()):
         checked_type(kind)
     return filters
@@ -87,10 +95,14 @@ def _listed_scope(filters: Mapping[str, Any], vault: Vault, grants: Grants) -> S
 
     Names of collections are sealed, and in a strict vault times, and so the order, too.
     """
-    if not vault.strict and "collection" not in filters:
+    if not (vault.strict or "collection" in filters or SEALED & filters.keys()):
         return grants.search | grants.decrypt
     if not grants.decrypt:
-        what = "a list by time" if vault.strict else "collection: a list by its name"
+        sealed = sorted(SEALED & filters.keys())
+        what = (
+            f"{sealed[0]}: a list by what is sealed" if sealed else "collection: a list by its name"
+        )
+        what = "a list by time" if vault.strict else what
         raise Forbidden(f"{what} needs the permission hybrid-decrypt")
     return grants.decrypt
 

@@ -112,7 +112,7 @@ def _draft(row: Any) -> MemoryDraft:
 def _related(draft: MemoryDraft, by_ref: Mapping[str, str | None]) -> MemoryDraft:
     """The draft with relations that name memories by id: those of other rows by their refs."""
     relations: dict[str, Any] = {}
-    for name in ("parent", "supersedes"):
+    for name in ("parent", "supersedes", "superseded_by"):
         named = getattr(draft, name)
         if named is not None:
             relations[name] = by_ref.get(named) or _id(named, name)

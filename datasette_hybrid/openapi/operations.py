@@ -73,6 +73,7 @@ OPTIONS = options(*OPTION_NAMES)
 SIZE: Schema = {"anyOf": [{"type": "integer", "minimum": 1}, {"const": "max"}]}
 LISTING = (
     *options("collection", "type", "topic", "status", "since", "until"),
+    *options("as_of", "superseded", "by"),
     parameter("_size", SIZE, "Rows"),
     parameter("_next", TEXT, "`next` of the page before"),
 )

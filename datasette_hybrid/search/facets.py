@@ -16,7 +16,11 @@ from memory_store.records import SearchResponse
 from .addresses import Asked, changed, pairs_of
 from .forms import last, values
 
-FILTERS = ("collection", "type", "topic", "status", "since", "until", "meta", "min_score")
+FILTERS = (
+    *("collection", "type", "topic", "status", "since", "until", "as_of", "superseded", "by"),
+    *("meta", "min_score"),
+)
+LAST_COUNTS = ("status", "min_score", "since", "until", "as_of", "superseded", "by")
 HEADINGS = {
     "topic": "Topics",
     "type": "Type",
@@ -93,8 +97,10 @@ def chips(given: Mapping[str, Any], path: str, like: str = "") -> list[Chip]:
             label = like or value[:8]
         elif name not in FILTERS:
             continue
-        elif name in ("status", "min_score", "since", "until") and value != last(given, name):
+        elif name in LAST_COUNTS and value != last(given, name):
             continue  # of these the last one counts
+        if name == "superseded":
+            kind, label = "also", "superseded"
         kind = "written" if kind == "created" else kind
         shown.append(Chip(kind, label, name, value, asked.switched(name, value)))
     return shown

@@ -12,10 +12,13 @@ from memory_store.access import UNREAD_MODES, Grants
 from memory_store.host import RECIPES, YES
 from memory_store.records import MODES, OPTION_NAMES, TYPES
 
-PLAIN = ("since", "until", "limit", "why")
-BOXES = ("deep", "sealed", "explain")
+PLAIN = ("since", "until", "as_of", "by", "limit", "why")
+BOXES = ("deep", "superseded", "sealed", "explain")
 FIELDS = frozenset({"q", "mode", "recipe", "status", "collection", "type", "topic", *PLAIN, *BOXES})
 """What the form has a field for."""
+
+SEALED = frozenset({"as_of", "superseded", "by"})
+"""What every vault seals."""
 
 SEALED_WHERE_STRICT = frozenset({"type", "status", "since", "until"})
 """What a strict vault seals: those who may not read get no field for what would be refused."""
@@ -23,7 +26,7 @@ SEALED_WHERE_STRICT = frozenset({"type", "status", "since", "until"})
 SHOWN_ELSEWHERE = ("narrow", "like")
 """Chosen beside the results, shown and taken away above them."""
 
-FOLDED = ("recipe", "type", "topic", "since", "until", "limit", "why")
+FOLDED = ("recipe", "type", "topic", "since", "until", "as_of", "by", "limit", "why")
 """Fields that are folded away, and count as an option in use when they say something."""
 
 WITHOUT = "without"
@@ -60,7 +63,9 @@ def form(
     and ``statuses`` where they would be refused, as ``dated`` says of times. ``in_use`` counts the
     options that are folded away.
     """
-    refused = SEALED_WHERE_STRICT if strict and not grants.decrypt else frozenset()
+    refused: frozenset[str] = frozenset()
+    if not grants.decrypt:
+        refused = SEALED | SEALED_WHERE_STRICT if strict else SEALED
     several = {name: values(given, name) for name in ("collection", "type", "topic")}
     first = {name: (chosen or [""])[0] for name, chosen in several.items()}
     shown = {*FIELDS, *SHOWN_ELSEWHERE} - refused
@@ -73,8 +78,8 @@ def form(
     return {
         "modes": _choices(modes, last(given, "mode"), "hybrid", MODE_NAMES),
         "recipes": _choices(RECIPES, last(given, "recipe"), "default", {"default": "Default"}),
-        "statuses": [] if refused else statuses,
-        "types": [] if refused else _any_of(TYPES, first["type"], "Any"),
+        "statuses": [] if "status" in refused else statuses,
+        "types": [] if "type" in refused else _any_of(TYPES, first["type"], "Any"),
         "collections": _any_of(collections, first["collection"], "All"),
         "collection": first["collection"],
         "topic": first["topic"],
@@ -82,8 +87,9 @@ def form(
         "ticked": ticked,
         "others": others,
         "hidden": [(name, value) for name in SHOWN_ELSEWHERE for value in values(given, name)],
-        "in_use": folded + len(others) + len({"deep", "sealed"}.intersection(ticked)),
-        "dated": not refused,
+        "in_use": folded + len(others) + len({"deep", "superseded", "sealed"}.intersection(ticked)),
+        "dated": "since" not in refused,
+        "reads": bool(grants.decrypt),
     }
 
 

@@ -65,6 +65,7 @@ class ResultView:
     first: Excerpt
     more: tuple[Excerpt, ...]
     sealed: bool
+    successor_href: str = ""
     account: AccountView | None = None
 
 
@@ -139,6 +140,7 @@ def results(
                 first=excerpts[0],
                 more=tuple(excerpts[1:]),
                 sealed=not readable,
+                successor_href=asked.memory(row.superseded_by) if row.superseded_by else "",
                 account=ways.get(row.id),
             )
         )

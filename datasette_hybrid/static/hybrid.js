@@ -4,7 +4,7 @@
 const PAUSE = 250; // milliseconds after the last key; as long as an answer takes, if that is longer
 const LONGEST_PAUSE = 2000;
 // what makes a list without a query
-const ALONE = "collection type topic status since until meta narrow like".split(" ");
+const ALONE = "collection type topic status since until as_of by meta narrow like".split(" ");
 
 const form = document.querySelector("form.hy-form");
 const field = form?.querySelector("input[name=q]");

@@ -181,8 +181,10 @@ def _only_readers(unread: _Unread, *, strict: bool) -> tuple[str, str] | None:
     asked, parsed = unread.request, unread.parsed
     if parsed is None:
         return "mode", f"a {unread.mode} search reads the text of memories"
-    if asked.meta:
-        return "meta", "metadata is sealed"
+    if asked.conditions:
+        return ("meta" if asked.meta else "by"), "metadata is sealed"
+    if asked.as_of or asked.superseded:
+        return ("as_of" if asked.as_of else "superseded"), "how long a memory is valid is sealed"
     if asked.budget is not None:
         return "budget", "the length of texts is sealed"
     if not strict:

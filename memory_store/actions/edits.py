@@ -11,23 +11,24 @@ processes make them. A change that expects no version is made again on top of th
 
 from __future__ import annotations
 
-import random
-import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
 from itertools import count
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from memory_store.actions.action import Opened, action
+from memory_store.actions.attempts import (
+    SettledConflictError,
+    again_if_overtaken,
+    with_succession,
+)
 from memory_store.actions.reads import open_all, open_one, resolve, shown
 from memory_store.actions.writes import write
 from memory_store.errors import (
     BadInputError,
     BadRowsError,
-    ConflictError,
     NotFoundError,
     RowProblem,
 )
@@ -40,11 +41,10 @@ from memory_store.text.canonical import normalise_topic
 from memory_store.vault.audit_events import ADD, DELETE, EDIT
 from memory_store.vault.rows import content_tag
 
-TRIES = 32  # writers that may be quicker, one after another, before a change gives up
-PAUSES = (0.004, 0.064)  # seconds before the second try at most, about what one takes, and later
-
 Row = TypeVar("Row")
 Answer = TypeVar("Answer")
+
+ENDED_BY_OTHERS = ("valid_to", "superseded_by")
 
 _FIELDS: dict[str, Callable[[Any], Any]] = {
     "text": drafts.checked_text,
@@ -132,8 +132,9 @@ def add_once(
             if memory.id in taken and not _says_the_same(present.get(memory.id), memory, draft)
         ]
         if others:
-            raise _Settled(f"there is another memory {others[0]} already", others)
-        write(opened, [one for one in wanted if one.id not in present], embed=embed)
+            raise SettledConflictError(f"there is another memory {others[0]} already", others)
+        new = [one for one in wanted if one.id not in present]
+        write(opened, with_succession(vault, new), embed=embed)
         kept = shown(vault, [present.get(memory.id, memory) for memory in wanted])
         return [Addition(memory, memory.id in present) for memory in kept]
 
@@ -171,7 +172,7 @@ def supersede(
             metadata=metadata or {},
         )
         new = drafts.memory_from_draft(drafts.with_text_topics(draft), old.collection)
-        write(opened, [new, drafts.next_version(old, valid_to=new.created)])
+        write(opened, with_succession(vault, [new]))
         return shown(vault, [new])[0]
 
     return again_if_overtaken(vault, attempt)
@@ -228,29 +229,6 @@ def checked_rows(rows: Sequence[Row], check: Callable[[Row], Answer]) -> list[An
     return answers
 
 
-class _Settled(ConflictError):
-    """A conflict that trying again would not change."""
-
-
-def again_if_overtaken(vault: OpenVault, attempt: Callable[[], Answer]) -> Answer:
-    """Try again when another writer was quicker: on top of what it wrote, or to be refused.
-
-    A writer that was overtaken keeps this process's other writers waiting until the next try is
-    over, and begins it at a moment of its own: two in step would overtake each other for ever.
-    """
-    for tried in range(TRIES - 1):
-        try:
-            with vault.writing() if tried else nullcontext():
-                return attempt()
-        except _Settled as error:
-            raise ConflictError(str(error), error.ids) from None
-        except ConflictError:
-            first, longest = PAUSES
-            time.sleep(random.uniform(0, min(longest, first * 2**tried)))
-    with vault.writing():
-        return attempt()
-
-
 def _of_type(opened: Opened, memory_id: str, changed: Callable[[str], str]) -> Memory:
     before = open_one(opened.vault, memory_id)
     kind = changed(before.type)
@@ -272,6 +250,8 @@ def _changed(pair: tuple[Memory, MemoryChange]) -> Memory:
     if "text" in changes:
         topics = changes.get("topics", before.topics)
         changes["topics"] = drafts.with_hashtags(topics, changes["text"], before.text)
+    if changes.get("valid_to", before.valid_to) is None:
+        changes["superseded_by"] = None
     after = drafts.next_version(before, **changes)
     if not after.text.strip() and ("text" in changes or not after.title):
         raise BadInputError("an empty memory: it has neither text nor title", "text")
@@ -299,7 +279,7 @@ def _refuse_stale(befores: Sequence[Memory], edits: Sequence[MemoryChange]) -> N
     ]
     if stale:
         before, expected = stale[0]
-        raise _Settled(
+        raise SettledConflictError(
             f"memory {before.id} is at version {before.version}, not {expected}",
             [memory.id for memory, _ in stale],
         )
@@ -328,6 +308,8 @@ def _says_the_same(present: Memory | None, wanted: Memory, draft: MemoryDraft) -
         for name in ("created", "updated")
         if getattr(draft, name) is None
     }
+    if present.superseded_by and draft.superseded_by is None:  # by a later memory
+        unsaid |= {name: getattr(present, name) for name in ENDED_BY_OTHERS}
     return replace(wanted, version=present.version, **unsaid) == present
 
 
@@ -337,7 +319,8 @@ def _says_the_same(present: Memory | None, wanted: Memory, draft: MemoryDraft) -
 # at any other memory, and without the key a copy looks like any other memory there.
 # The hash is another one in another vault; there the copy is recognised by what it says.
 
-LEFT_BEHIND: dict[str, Any] = dict.fromkeys(("ref", "source", "parent", "supersedes"))
+LINKS = ("parent", "supersedes", "superseded_by")
+LEFT_BEHIND: dict[str, Any] = dict.fromkeys(("ref", "source", *LINKS))
 SAID = ("title", "text", "type", "topics", "metadata", "created", "valid_from", "valid_to")
 
 

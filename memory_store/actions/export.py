@@ -31,7 +31,7 @@ from memory_store.text.plain_json import mended
 
 FIELDS = (
     *("id", "ref", "source", "collection", "type", "title", "topics", "created", "updated"),
-    *("valid_from", "valid_to", "supersedes", "parent", "metadata"),
+    *("valid_from", "valid_to", "supersedes", "superseded_by", "parent", "metadata"),
 )
 """The order of the keys (NDJSON: with ``text`` after ``title``)."""
 

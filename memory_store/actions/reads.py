@@ -11,6 +11,7 @@ import uuid
 import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +19,11 @@ from msgspec.structs import replace
 
 from memory_store.actions.action import Opened, action
 from memory_store.actions.collections import collection_ids
-from memory_store.dates import epoch, parse_moment
+from memory_store.dates import epoch, parse_moment, validity
 from memory_store.errors import BadInputError, NotFoundError, TamperedError
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.index.topics import carriers, topic_counts
-from memory_store.records import STATUSES, Memory, MemoryHead, Reference, SealedMemory, several
+from memory_store.records import BY, STATUSES, Memory, MemoryHead, Reference, SealedMemory, several
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.audit_events import READ
@@ -77,7 +78,18 @@ def shown(vault: OpenVault, memories: Sequence[Memory]) -> list[Memory]:
     for memory in memories:
         if memory.collection not in names:
             raise TamperedError(f"collections of {memory.collection}: its name is missing")
-    return [replace(memory, collection=names[memory.collection]) for memory in memories]
+    snapshot = vault.snapshot() if any(one.superseded_by for one in memories) else None
+
+    def successor(memory: Memory) -> str | None:
+        """The memory that replaced it, as long as that one is there for the caller to see."""
+        found = memory.superseded_by
+        here = snapshot is not None and found and snapshot.ordinal_of(found) is not None
+        return found if here else None
+
+    return [
+        replace(memory, collection=names[memory.collection], superseded_by=successor(memory))
+        for memory in memories
+    ]
 
 
 def _counted(found: Sequence[Memory]) -> tuple[int, int]:
@@ -179,12 +191,17 @@ def newest(
     status: str = "all",
     since: str | None = None,
     until: str | None = None,
+    as_of: str | None = None,
+    superseded: bool = False,
+    by: str | None = None,
     limit: int = 100,
     offset: int = 0,
     after: tuple[str, str] | None = None,
 ) -> list[Memory]:
     """What the filters let through, with texts, newest first, of one moment by id.
 
+    ``as_of``, ``superseded`` and ``by`` are as in a search. Who wrote a memory is sealed, so
+    ``by`` opens them one after another.
     ``after``, the ``created`` and the id of the last memory seen, goes on behind it, whatever was
     added or deleted meanwhile. Raises BadInputError, NotFoundError for a collection that is not
     there.
@@ -203,12 +220,24 @@ def newest(
             status=status,
             since=parse_moment(since, parameter="since") if since else None,
             until=parse_moment(until, parameter="until", end=True) if until else None,
+            **validity(as_of, superseded),
         )
     )
     if after is not None:
         mask &= _behind(snapshot, *after)
     ordinals = _newest_first(snapshot, mask.nonzero()[0])
+    if by is not None:
+        written = islice(_written_by(vault, snapshot.ids(ordinals), by), offset, offset + limit)
+        return shown(vault, list(written))
     return shown(vault, open_all(vault, snapshot.ids(ordinals[offset : offset + limit])))
+
+
+def _written_by(vault: OpenVault, ids: Sequence[str], by: str) -> Iterator[Memory]:
+    """Those memories that an assistant of that name wrote, in their order."""
+    for start in range(0, len(ids), AT_ONCE):
+        for memory in open_all(vault, ids[start : start + AT_ONCE]):
+            if memory.metadata.get(BY) == by:
+                yield memory
 
 
 @action(None, writes=False, in_batches=True)

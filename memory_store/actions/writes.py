@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from memory_store.actions.action import Opened, action
+from memory_store.actions.attempts import again_if_overtaken, with_succession
 from memory_store.actions.collections import collection_ids
 from memory_store.actions.reads import shown
 from memory_store.errors import ConflictError, LockedError, ModelMismatchError
@@ -73,8 +74,16 @@ def _added(opened: Opened, drafts: Iterable[MemoryDraft], *, embed: bool) -> lis
     if taken:
         raise ConflictError(f"there is a memory {next(iter(taken))} already")
     for start in range(0, len(memories), ADD_BATCH):
-        write(opened, memories[start : start + ADD_BATCH], embed=embed)
+        _write_new(opened, memories[start : start + ADD_BATCH], embed=embed)
     return shown(vault, memories)
+
+
+def _write_new(opened: Opened, memories: Sequence[Memory], *, embed: bool) -> None:
+    if not any(one.supersedes for one in memories):
+        write(opened, memories, embed=embed)
+        return
+    vault = opened.vault
+    again_if_overtaken(vault, lambda: write(opened, with_succession(vault, memories), embed=embed))
 
 
 @action(None, writes=True, in_batches=True)

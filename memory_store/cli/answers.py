@@ -122,6 +122,7 @@ def result_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
             *code_lines(row, room - len(INDENT), colour),
         ]
     facts = [row.type, row.created[:10], " ".join(f"#{topic}" for topic in row.topics)]
+    facts += [f"superseded by {row.superseded_by[:SHORT_ID]}"] if row.superseded_by else []
     facts_line = " · ".join(printable_line(fact) for fact in [*facts, row.id[:SHORT_ID]] if fact)
     preview = preview_words(row)
     return [

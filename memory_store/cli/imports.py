@@ -134,6 +134,9 @@ def import_(
 @click.option("--type", metavar="NAME", help=f"One of {TYPE_NAMES}")
 @click.option("--collection", metavar="NAME", help="Collection (default: the personal one)")
 @click.option("--parent", metavar="ID", help="Memory this one belongs to, such as a result's task")
+@click.option("--supersedes", metavar="ID", help="Memory that this one replaces, valid until now")
+@click.option("--valid-from", metavar="WHEN", help="Valid from this day on")
+@click.option("--valid-to", metavar="WHEN", help="Valid until this day")
 @click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata (repeatable)")
 @json_option("Print the new memory as JSON")
 def add(
@@ -144,18 +147,22 @@ def add(
     type: str | None,
     collection: str | None,
     parent: str | None,
+    supersedes: str | None,
     meta: tuple[str, ...],
     as_json: bool,
+    **valid: str | None,
 ) -> None:
     """Add one memory and print its id.
 
     \b
     memory-store add notes.db "The lease ends in May" --topic home --type fact
     date | memory-store add notes.db - --title "Backup done"
+    memory-store add notes.db "The lease ends in June" --supersedes 3f2a9c1b
 
     TEXT may be - for standard input.
     """
-    options: dict[str, Any] = {"title": title, "type": type, "parent": parent}
+    options: dict[str, Any] = {"title": title, "type": type, "parent": parent, **valid}
+    options["supersedes"] = store.find_id(supersedes) if supersedes else None
     memory = store.add(
         text_or_stdin(" ".join(text)),
         topics=topic,

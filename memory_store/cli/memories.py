@@ -66,6 +66,10 @@ def get(store: MemoryStore, id: str, as_json: bool) -> None:
         memory.ref or "",
         memory.id,
         f"version {memory.version}",
+        *([f"valid from {memory.valid_from[:10]}"] if memory.valid_from else []),
+        *([f"valid until {memory.valid_to[:10]}"] if memory.valid_to else []),
+        *([f"supersedes {memory.supersedes}"] if memory.supersedes else []),
+        *([f"superseded by {memory.superseded_by}"] if memory.superseded_by else []),
     ]
     shown = " · ".join(printable_line(fact) for fact in facts if fact)
     title, colour = _title(memory), colour_wanted()
@@ -89,6 +93,8 @@ def list_(store: MemoryStore, form: str, **filters: Any) -> None:
     \b
     memory-store list notes.db --topic home --since 7d
     memory-store list notes.db --type task --status open --json
+    memory-store list notes.db --as-of 2024-05-01
+    memory-store list notes.db --by claude-code
     """
     found = store.list(**filters)
     rows = [memory.as_dict() for memory in found]
@@ -109,6 +115,8 @@ def list_(store: MemoryStore, form: str, **filters: Any) -> None:
 @click.option("--remove-topic", multiple=True, metavar="NAME", help="Take this topic away")
 @click.option("--collection", metavar="NAME", help="Move to this collection")
 @click.option("--meta", multiple=True, metavar="KEY=VALUE", help="Metadata instead of the old")
+@click.option("--valid-from", metavar="WHEN", help="Valid from this day on; '' for always")
+@click.option("--valid-to", metavar="WHEN", help="Valid until this day; '' for no end")
 @click.option("--if-version", type=int, metavar="N", help="Refuse when N is an older version")
 @json_option("Print the changed memory as JSON")
 def edit(
@@ -236,20 +244,26 @@ def publish(store: MemoryStore, id: str, collection: str, as_json: bool) -> None
 
 
 @vault_command()
-@click.argument(
-    "ids", metavar="ID...", nargs=-1, required=True, shell_complete=completed_by("memory_ids")
-)
+@click.argument("ids", metavar="ID...", nargs=-1, shell_complete=completed_by("memory_ids"))
+@click.option("--by", metavar="NAME", help="All that this assistant wrote")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask")
-def delete(store: MemoryStore, ids: tuple[str, ...], yes: bool) -> None:
+def delete(store: MemoryStore, ids: tuple[str, ...], by: str | None, yes: bool) -> None:
     """Delete memories from the vault for good.
 
     \b
     memory-store delete notes.db 3f2a9c1b
+    memory-store delete notes.db --by claude-code
 
     Record, topics, vectors and index entries go. Asks first in a terminal. Backups and exports
     made earlier keep their copies.
     """
+    if bool(ids) == bool(by):
+        raise BadInputError("name memories by their ids, or an assistant by --by", "by")
     found = [store.get(id) for id in ids]
+    if by:
+        found = store.list(by=by, superseded=True, limit=store.stats()["memories"])
+        if not found:
+            raise BadInputError(f"--by {by}: it wrote nothing that is here", "by")
     if not yes and sys.stdin.isatty():
         for memory in found:
             click.echo(_line(memory), err=True)

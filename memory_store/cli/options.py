@@ -162,7 +162,10 @@ def new_passphrase(found: str | None, variable: str) -> str:
     return typed
 
 
-SCOPE = ("collection", "type", "topic", "status", "since", "until")
+SCOPE = (
+    *("collection", "type", "topic", "status", "since", "until"),
+    *("as_of", "superseded", "by"),
+)
 """The filters of ``search`` and ``list``."""
 _HEADED = {
     FILTERS: (*SCOPE, "like", "meta", "min_score", "narrow"),

@@ -105,6 +105,7 @@ def memory_from_draft(draft: MemoryDraft, collection: str) -> Memory:
         valid_from=optional_time(draft.valid_from, "valid_from"),
         valid_to=optional_time(draft.valid_to, "valid_to"),
         supersedes=_whole(draft.supersedes),
+        superseded_by=_whole(draft.superseded_by),
         parent=_whole(draft.parent),
         metadata=checked_metadata(draft.metadata),
     )

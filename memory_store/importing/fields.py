@@ -227,6 +227,7 @@ FIELDS: Mapping[str, Field] = {
     "valid_from": Field(("valid_from",), _time, _time),
     "valid_to": Field(("valid_to",), _time, _time),
     "supersedes": Field(("supersedes",), _id, _verbatim),
+    "superseded_by": Field(("superseded_by",), _id, _verbatim),
     "parent": Field(("parent",), _id, _verbatim),
     "metadata": Field(("metadata",), _metadata, _metadata),
 }

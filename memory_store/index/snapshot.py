@@ -39,7 +39,8 @@ class Filters(Struct, frozen=True):
     names; each also means the completed ones of its kind (``task``: ``task_done`` too), which
     ``status`` distinguishes. A document must hold one topic of each group in ``topics_any``.
     ``status`` is ``open``, ``done`` or ``all``. ``since`` and ``until`` bound ``created`` (epoch
-    seconds, inclusive).
+    seconds, inclusive). ``known_at`` lets through what was written, or began to be valid, by then;
+    ``valid_at`` what did not end by then.
     """
 
     collections: tuple[str, ...] | None = None
@@ -48,6 +49,8 @@ class Filters(Struct, frozen=True):
     status: str = "all"
     since: float | None = None
     until: float | None = None
+    known_at: float | None = None
+    valid_at: float | None = None
 
 
 class Part(Struct, frozen=True, eq=False):
@@ -351,6 +354,11 @@ class Snapshot:
             mask &= self.created >= filters.since
         if filters.until is not None:
             mask &= self.created <= filters.until
+        if filters.known_at is not None:
+            begun = (self.valid_from <= filters.known_at) & np.isfinite(self.valid_from)
+            mask &= begun | (self.created <= filters.known_at)
+        if filters.valid_at is not None:
+            mask &= self.valid_to > filters.valid_at
         for group in filters.topics_any:
             mask &= with_topic(self, group)
         return mask

@@ -29,6 +29,7 @@ from memory_store.records.memories import (
     read_record,
 )
 from memory_store.records.request import (
+    BY,
     DEFAULT_LIMIT,
     LIMIT_DEEP,
     LIMIT_STANDARD,

@@ -59,6 +59,7 @@ class MemoryDraft(Struct, frozen=True, forbid_unknown_fields=True):
     valid_from: str | None = None
     valid_to: str | None = None
     supersedes: str | None = None
+    superseded_by: str | None = None
     parent: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
@@ -113,7 +114,11 @@ def _refusal(message: str) -> tuple[str, str]:
 
 
 class Memory(Struct, frozen=True):
-    """One opened memory. Times are ISO 8601 UTC; ``version`` grows by one with every edit."""
+    """One opened memory. Times are ISO 8601 UTC; ``version`` grows by one with every edit.
+
+    ``supersedes`` is the id of the memory that it replaced, ``superseded_by`` of the one that
+    replaced it; that one ended its validity, ``valid_to``.
+    """
 
     id: ForSearchers[str]
     collection: str
@@ -129,6 +134,7 @@ class Memory(Struct, frozen=True):
     valid_from: str | None = None
     valid_to: str | None = None
     supersedes: str | None = None
+    superseded_by: str | None = None
     parent: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 

@@ -31,6 +31,8 @@ LIMIT_DEEP = 100  # Gnosis, "Two Search Modes": up to 100 results
 DEFAULT_LIMIT = 10
 MAX_QUERY_CHARACTERS = 8_192  # a longer query is an error: it is a document, not a question
 
+BY = "by"  # the key of the metadata that names the assistant that wrote a memory
+
 YES = frozenset({"1", "true", "yes", "on"})
 NO = frozenset({"0", "false", "no", "off", ""})
 
@@ -72,6 +74,16 @@ class SearchRequest(Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
     since: Annotated[str | None, _said("Created at or after: 2024-05-01, 7d, 3w", "WHEN")] = None
     until: Annotated[str | None, _said("Created at or before", "WHEN")] = None
+    as_of: Annotated[
+        str | None,
+        _said("As it was then: what was known or valid, and not yet replaced", "WHEN"),
+    ] = None
+    superseded: Annotated[
+        bool, _said("Also what was replaced by a newer memory, or is no longer valid")
+    ] = False
+    by: Annotated[
+        str | None, _said("Only what this assistant wrote: by in the metadata", "NAME")
+    ] = None
     min_score: Annotated[Share | None, _said("Leave out results scored below", "0-1")] = None
     narrow: Annotated[
         Texts,
@@ -132,9 +144,15 @@ class SearchRequest(Struct, frozen=True, forbid_unknown_fields=True):
         """Whether it needs no query: it is a list by filters, or for what is like a memory."""
         if self.like:
             return True
-        filters = (self.collection, self.type, self.topic, self.since, self.until, self.meta)
+        named = (self.collection, self.type, self.topic, self.conditions)
+        filters = (*named, self.since, self.until, self.as_of)
         wanted = any(filters) or bool(self.narrow) or self.status != "all"
         return wanted and self.mode not in ("literal", "structural")
+
+    @property
+    def conditions(self) -> tuple[tuple[str, str], ...]:
+        """What the metadata of a memory must say, which only its opened head can show."""
+        return (*self.meta, (BY, self.by)) if self.by else self.meta
 
     @property
     def asks(self) -> bool:
@@ -317,9 +335,10 @@ def read_request(values: Mapping[str, Any], *, loose: bool = True) -> SearchRequ
         raise _refusal(culprit[1] if culprit else "q", given) from None
     if request.limit > LIMIT_STANDARD and not request.deep:
         raise _refusal("limit", given)
-    if request.sealed and request.meta:
+    if request.sealed and request.conditions:
+        name = "meta" if request.meta else "by"
         raise BadInputError(
-            "meta: metadata is sealed, so it cannot be a filter in a sealed search", "meta"
+            f"{name}: metadata is sealed, so it cannot be a filter in a sealed search", name
         )
     return request
 

@@ -36,6 +36,7 @@ class SearchResult(Struct, frozen=True):
 
     Of source code, ``line`` and ``end_line`` are those of its best passage, counted from 1, and
     ``symbol`` the definition around it; ``None`` for a note.
+    ``superseded_by`` is the id of the memory that replaced it.
     ``title_highlights`` are as a passage's, in the title as :func:`memory_store.titles.shown_title`
     shows it. They are for a surface that marks them, and no column.
     """
@@ -61,6 +62,7 @@ class SearchResult(Struct, frozen=True):
     line: int | None = None
     end_line: int | None = None
     symbol: str | None = None
+    superseded_by: str | None = None
     passages: tuple[Passage, ...] = ()
     title_highlights: tuple[tuple[int, int], ...] = ()
 

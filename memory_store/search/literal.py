@@ -156,7 +156,7 @@ def _fetched(
 
 def _matching(opened: Sequence[Scored], search: Search, marker: PatternMarker) -> list[Scored]:
     """The opened memories that the pattern and the metadata asked for match."""
-    keep = conditions(search.analysis.parsed, search.options.meta, search.trace)
+    keep = conditions(search.analysis.parsed, search.options.conditions, search.trace)
     found = []
     for one in opened:
         if not marker.matches(one.opened):

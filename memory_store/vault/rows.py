@@ -163,6 +163,8 @@ def insert_memories(
         head["topics"] = list(memory.topics)
         head["metadata"] = dict(memory.metadata)
         head["content"] = content
+        if memory.superseded_by is not None:
+            head["superseded_by"] = memory.superseded_by
         encoded = _compact_json(head)
         place = keys.place("memories", "head", memory.id, memory.version)
         rows.append(
@@ -325,6 +327,7 @@ def memory_of(row: MemoryRow, head: dict[str, Any], text: str) -> Memory:
         version=row.version,
         topics=tuple(head["topics"]),
         metadata=head["metadata"],
+        superseded_by=head.get("superseded_by"),
         **{name: head[name] for name in HEAD_KEYS},
     )
 

@@ -274,3 +274,14 @@ def test_an_unwritable_vault_is_an_error_and_not_a_traceback(vault: Vault) -> No
     result = vault.run("add", "x")
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: ")
+
+
+def test_what_one_assistant_wrote_is_deleted_as_a_whole(empty_vault: Vault) -> None:
+    for by in ("codex", "codex", "claude-code"):
+        empty_vault.run("add", f"The gate squeaks, says {by}", "--meta", f"by={by}")
+    assert empty_vault.run("delete", "--by", "codex", "--yes").stdout.count("deleted") == 2
+    assert [one["metadata"]["by"] for one in empty_vault.json("list")] == ["claude-code"]
+    assert len(empty_vault.json("list", "--by", "claude-code")) == 1
+    nothing = empty_vault.run("delete", "--by", "codex", "--yes")
+    assert (nothing.exit_code, "wrote nothing" in nothing.stderr) == (2, True)
+    assert empty_vault.run("delete", "--yes").exit_code == 2

@@ -83,6 +83,7 @@ MEMORIES = st.builds(
     valid_from=st.none() | TIMES,
     valid_to=st.none() | TIMES,
     supersedes=st.none() | st.uuids().map(str),
+    superseded_by=st.none() | st.uuids().map(str),
     parent=st.none() | st.uuids().map(str),
     metadata=st.dictionaries(SMALL_TEXT, VALUES, max_size=4),
 )

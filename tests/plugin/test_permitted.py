@@ -18,7 +18,7 @@ ONE = "00000000-0000-4000-8000-000000000001"
 TWO = "00000000-0000-4000-8000-000000000002"
 SEARCH_FORM = re.compile(r'<form class="hy-form".*?</form>', re.DOTALL)
 MISSING = "hybrid-decrypt"
-SEALED = ("house-of-cards", "ledger.md", "2019-03-04", "2020-05-06", TWO)
+SEALED = ("house-of-cards", "ledger.md", "2019-03-04", "2098-05-06", TWO)
 """A collection's name, a ref, both ends of a validity, and what is superseded and belonged to."""
 
 TO_READERS_ONLY = [
@@ -26,6 +26,9 @@ TO_READERS_ONLY = [
     {"q": "/every second d/", "mode": "auto"},
     {"q": "every_second", "mode": "auto"},
     {"q": "tomatoes", "meta": "colour=red"},
+    {"q": "tomatoes", "by": "codex"},
+    {"q": "tomatoes", "as_of": "2024"},
+    {"q": "tomatoes", "superseded": "1"},
     {"q": "tomatoes", "budget": "100"},
 ]
 
@@ -113,7 +116,7 @@ async def filed(filled: Filled, serve: Serve, profile: str, model: Path) -> Serv
         parent=TWO,
         supersedes=TWO,
         valid_from="2019-03-04",
-        valid_to="2020-05-06",
+        valid_to="2098-05-06",
         created="2021-07-08",
         metadata={"colour": "vermilion"},
     )

@@ -50,7 +50,8 @@ def fill(store: MemoryStore, memories: int, seed: int = 5) -> Corpus:
                 collection=chance.choices(collections, (6, 3, 1))[0],
                 ref=f"{number % 97}/{number}.md",
                 created=f"{2010 + number % 15}-{1 + number % 12:02}-{1 + number % 28:02}",
-                metadata={"box": number % 7},
+                valid_to="2030-01-01" if number % 5 == 0 else None,
+                metadata={"box": number % 7, "by": "assistant" if number % 3 else "you"},
             )
         )
     for name in collections[1:]:

@@ -23,6 +23,7 @@ from memory_store.text.tokens import term
 FILTERS = frozenset(
     {
         *("collection", "type", "topic", "status", "since", "until"),
+        *("as_of", "superseded", "by"),
         *("meta", "min_score", "narrow", "like", "mode"),
     }
 )
@@ -129,6 +130,10 @@ def _by_time(chance: random.Random) -> dict[str, Narrowed]:
         "since:": Narrowed({}, from_month, f"since:{year}-{month}"),
         "until": Narrowed({"until": f"{year}-12-31"}, lambda d: year_of(d) <= f"{year}"),
         "until:": Narrowed({}, to_month, f"until:{year}-{month}"),
+        "as_of": Narrowed({"as_of": f"{year}"}, lambda d: known_in(d, year)),
+        "superseded": Narrowed(
+            {"superseded": True, "as_of": f"{year}"}, lambda d: year_of(d) <= f"{year}"
+        ),
     }
 
 
@@ -163,13 +168,19 @@ def _with_another(corpus: Corpus, chance: random.Random) -> dict[str, Narrowed]:
     box, score = chance.randrange(7), chance.choice((0.0, 0.02, 0.1, 0.3))
     kept = chance.choice(("note", "task", "decision"))
     named, said = chance.choice(corpus.ids), chance.choice(corpus.drafts).text.split()
-    beside_it = [_another(corpus, chance) for _ in range(6)]
+    beside_it = [_another(corpus, chance) for _ in range(7)]
     pattern = f"{said[0]} \\w+"
     return {
         "meta": _both(
             beside_it[0],
             {"meta": {"box": box}},
             answers=lambda d: d.metadata["box"] == box,
+            by_text=True,
+        ),
+        "by": _both(
+            beside_it[6],
+            {"by": "assistant"},
+            answers=lambda d: d.metadata.get("by") == "assistant",
             by_text=True,
         ),
         "min_score": _both(beside_it[1], {"min_score": score}),
@@ -220,6 +231,12 @@ def is_of_type(draft: MemoryDraft, kind: str) -> bool:
 
 def year_of(draft: MemoryDraft) -> str:
     return str(draft.created)[:4]
+
+
+def known_in(draft: MemoryDraft, year: int) -> bool:
+    """Whether it was written by the end of a year, and had not ended by then."""
+    ends = str(draft.valid_to or "9999")[:4]
+    return year_of(draft) <= f"{year}" < ends
 
 
 def words_of(draft: MemoryDraft) -> list[str]:

@@ -38,15 +38,15 @@ SEEN: dict[type[Struct], dict[Seen | None, str]] = {
         Seen.BY_SEARCHERS: "rank id score band keyword_rank topic_rank vector_rank fusion_score",
         Seen.UNLESS_STRICT: "type created",
         None: "ref collection topics title preview complete vector_score rerank_score passages "
-        "line end_line symbol "
+        "line end_line symbol superseded_by "
         "title_highlights",
     },
     Passage: {None: "start end text highlights"},
     Memory: {
         Seen.BY_SEARCHERS: "id version",
         Seen.UNLESS_STRICT: "type created updated",
-        None: "collection title text topics ref source valid_from valid_to supersedes parent "
-        "metadata",
+        None: "collection title text topics ref source valid_from valid_to supersedes "
+        "superseded_by parent metadata",
     },
     explanation.LegCount: {Seen.BY_SEARCHERS: "leg kind found", None: "best last"},
     explanation.LegPlace: {

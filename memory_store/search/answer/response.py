@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from memory_store.index.terms import has_term
-from memory_store.records import SearchResponse, SearchResult, explanation
+from memory_store.records import Memory, SearchResponse, SearchResult, explanation
 from memory_store.search.adjustments import band
 from memory_store.search.answer.previews import Preview, expands, preview
 from memory_store.search.candidates import Fetched, Outcome, Scored
@@ -209,8 +209,15 @@ def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) ->
         line=place.line if place else None,
         end_line=place.end_line if place else None,
         symbol=place.symbol if place else None,
+        superseded_by=_successor(search, memory),
         title_highlights=tuple(outcome.marker(result).spans(title)),
     )
+
+
+def _successor(search: Search, memory: Memory) -> str | None:
+    """The memory that replaced it, where the caller may know of it."""
+    found = memory.superseded_by
+    return found if found and search.snapshot.ordinal_of(found) is not None else None
 
 
 def _certain(search: Search, outcome: Outcome) -> int | None:

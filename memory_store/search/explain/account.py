@@ -93,6 +93,12 @@ def restrictions(search: Search) -> Iterator[Restriction]:
         yield alone("since", f"since:{parsed.since}", since=asked.since)
     if asked.until is not None:
         yield alone("until", f"until:{parsed.until}", until=asked.until)
+    if options.as_of:
+        yield alone("known", f"as_of:{options.as_of}", known_at=asked.known_at)
+    if asked.valid_at is not None:
+        valid = alone("valid", "superseded:0", valid_at=asked.valid_at)
+        if not np.array_equal(valid.mask, alive):
+            yield valid
     for name in options.narrow:
         kept = narrowing(context, (name,))
         if kept is not None:

@@ -128,8 +128,16 @@ def _refusal(one: Restriction, search: Search, ordinal: int) -> str:
     if one.kind == "status":
         return f"it is {'done' if snapshot.done[ordinal] else 'open'}"
     if one.kind in ("since", "until"):
-        return f"it is from {datetime.fromtimestamp(snapshot.created[ordinal], UTC):%Y-%m-%d}"
+        return f"it is from {_day(snapshot.created[ordinal])}"
+    if one.kind == "known":
+        return f"it was written on {_day(snapshot.created[ordinal])}"
+    if one.kind == "valid":
+        return f"it was valid until {_day(snapshot.valid_to[ordinal])}"
     return _LACKS[one.kind]
+
+
+def _day(moment: float) -> str:
+    return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d}"
 
 
 def _stood_for(search: Search, ordinal: int, order: list[int]) -> Fields | None:

@@ -63,7 +63,7 @@ def untried(search: Search, fetched: Fetched, merged: Merged, tried: int) -> tup
     cut = any(len(one.ordinals) >= plan.depth_of(one.leg, one.kind) for one in fetched.lists)
     if tried < plan.tries or not (cut or len(merged.ordered) > tried):
         return ()
-    what = "metadata" if plan.options.meta else "phrases"
+    what = "metadata" if plan.options.conditions else "phrases"
     left = max(0, int(search.analysis.mask.sum()) - tried)
     return (
         f"{what}: the best {tried:,} candidates were opened to look, "

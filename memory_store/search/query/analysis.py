@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.dates import parse_moment
+from memory_store.dates import parse_moment, validity
 from memory_store.errors import BadInputError
 from memory_store.index.snapshot import Filters, HashGroup, Mask
 from memory_store.index.terms import has_pair, has_term
@@ -273,6 +273,7 @@ def filters(
         status=options.status,
         since=parse_moment(since, now, parameter="since") if since else None,
         until=parse_moment(until, now, parameter="until", end=True) if until else None,
+        **validity(options.as_of, options.superseded, now),
     )
 
 

@@ -186,4 +186,4 @@ class Search(Struct, frozen=True):
     def is_conditional(self) -> bool:
         """Whether only opened text shows which candidates may be answers."""
         asked, options = self.analysis.parsed, self.options
-        return bool(asked.required or asked.excluded or options.meta) and not options.sealed
+        return bool(asked.required or asked.excluded or options.conditions) and not options.sealed

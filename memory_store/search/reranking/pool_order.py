@@ -57,7 +57,7 @@ class Reading:
         self.opening = Opening(search.context.open_memories)
         asked, options = search.analysis.parsed, search.options
         # what only the text can show; nothing in a sealed search
-        self.keep = None if options.sealed else conditions(asked, options.meta, search.trace)
+        self.keep = None if options.sealed else conditions(asked, options.conditions, search.trace)
         phrases = tuple(phrase.text for phrase in asked.required)
 
         @cache
