@@ -9,15 +9,18 @@ does not depend on what is installed. :func:`definitions` goes by the grammar wh
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
 from memory_store.code.grammars import parsed
+from memory_store.code.syntax_queries import matches, queries
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+    Match: TypeAlias = tuple[int, dict[str, list[Node]]]
 
 MOST_SIGNATURE = 160  # characters
 DEEPEST = 40  # levels of definitions within definitions
@@ -59,6 +62,9 @@ _HOW = re.compile(
     r"|service)(?:_[a-z]+)*?_?(?:definition|declaration|item|specifier|spec|signature|alias)?\Z"
 )
 _NESTS = frozenset({"class", "interface", "trait", "struct", "module", "enum"})
+_ASIDE = frozenset({"name", "container", "package", "import", "_require"})
+_EXPORTS = ("export_statement", "template_declaration")
+_MINOR = frozenset({"constant", "declaration", "macro"})
 _PLAIN = frozenset({"class", "module", "method", "singleton_method"})  # Ruby names its nodes so
 
 
@@ -94,7 +100,20 @@ def defined_names(text: str) -> list[str]:
 def definitions(text: str, language: str) -> list[Definition]:
     """The definitions of a source text in order; by its lines alone where no grammar is there."""
     tree = parsed(text, language)
-    return _by_lines(text) if tree is None else list(_by_grammar(tree.root_node, text))
+    return found_by_lines(text) if tree is None else definitions_of(tree.root_node, text, language)
+
+
+def definitions_of(
+    root: Node, text: str, language: str, found: Sequence[Match] | None = None
+) -> list[Definition]:
+    """The definitions of a parsed text in order: by the queries of its language, else by how its
+    grammar names what defines. ``found`` is what the queries matched, where that is known."""
+    if found is None:
+        known = queries(language)
+        found = None if known is None else matches(known.definitions, root)
+    if found is None:
+        return list(_by_grammar(root, text))
+    return list(_by_query(found, text))
 
 
 def enclosing(found: list[Definition], start: int, end: int) -> Definition | None:
@@ -102,10 +121,11 @@ def enclosing(found: list[Definition], start: int, end: int) -> Definition | Non
     around = [one for one in found if one.start <= start and end <= one.end]
     if around:
         return max(around, key=lambda one: (one.start, -one.end))
-    return next((one for one in found if start <= one.start < end), None)
+    within = [one for one in found if start <= one.start < end]
+    return next((one for one in within if one.kind not in _MINOR), within[0] if within else None)
 
 
-def _by_lines(text: str) -> list[Definition]:
+def found_by_lines(text: str) -> list[Definition]:
     found = []
     for match in _DEFINED.finditer(text):
         name = match["name"] or match["bound"] or match["called"]
@@ -120,13 +140,73 @@ def _by_lines(text: str) -> list[Definition]:
     return found
 
 
-def _by_grammar(root: Node, text: str) -> Iterator[Definition]:
+def _by_query(found: Sequence[Match], text: str) -> Iterator[Definition]:
+    """What the queries of a language matched, each within what surrounds it."""
+    data, at = _placed(text)
+    chosen: dict[int, tuple[int, str, Node, Node, str]] = {}  # by where the name begins
+    for pattern, captures in found:
+        kind = next((one for one in captures if one not in _ASIDE), None)
+        if kind is None or "name" not in captures:
+            continue
+        name, node = captures["name"][0], captures[kind][0]
+        inside = _text(captures["container"][0], data) if "container" in captures else ""
+        if name.start_byte not in chosen or pattern < chosen[name.start_byte][0]:
+            chosen[name.start_byte] = (pattern, kind, name, node, inside)
+    around: list[tuple[int, str, str]] = []  # end, kind and name of what surrounds the next one
+    ordered = sorted(chosen.values(), key=lambda one: (one[3].start_byte, -one[3].end_byte))
+    for _, kind, named, node, inside in ordered:
+        while around and around[-1][0] <= node.start_byte:
+            around.pop()
+        *outer, own = _parts(_text(named, data))
+        above = around[-1][1] if around else ""
+        if kind == "function" and (above in _NESTS or outer):
+            kind = "method"
+        if kind == "declaration" and above in ("function", "method"):
+            continue  # C and C++: a variable that is made by a constructor looks like it
+        container = ".".join(
+            [*(one[2] for one in around), *outer, *([cleaned(inside)] if inside else [])]
+        )
+        if len(around) < DEEPEST:
+            surrounding = "class" if kind == "within" else kind
+            around.append((node.end_byte, surrounding, ".".join([*outer, own])))
+        if kind == "within":
+            continue
+        whole = node
+        if node.parent is not None and node.parent.type in ("decorated_definition", *_EXPORTS):
+            whole = node.parent
+        start, end = at(whole.start_byte), at(whole.end_byte)
+        first = whole.start_point[0] + 1
+        last = max(first, whole.end_point[0] + (1 if whole.end_point[1] else 0))
+        signature = _signature(text[at(node.start_byte) : end])
+        yield Definition(own, kind, container, first, last, start, end, signature)
+
+
+def cleaned(name: str) -> str:
+    """A name as a path of names: ``A\\B``, ``A::B`` and ``*A[T]`` become ``A.B`` and ``A``."""
+    return ".".join(_parts(name))
+
+
+def _parts(name: str) -> list[str]:
+    """The names that a qualified name has, without type parameters: the last one is its own."""
+    plain = re.sub(r"[<\[(].*", "", name, flags=re.S) if name[-1:] in ">])" else name
+    found = [part.strip().lstrip("*&#@\"' ") for part in re.split(r"::|\\|\.|/", plain)]
+    return [part.rstrip("\"' ")[:200] for part in found if part] or [name[:200]]
+
+
+def _text(node: Node, data: bytes) -> str:
+    return data[node.start_byte : node.end_byte].decode("utf-8", "replace")
+
+
+def _placed(text: str) -> tuple[bytes, Callable[[int], int]]:
+    """A text in UTF-8, and what turns an offset in it into one of characters."""
     data = text.encode()
-    places = None if len(data) == len(text) else _characters(text)
+    if len(data) == len(text):
+        return data, lambda offset: offset
+    return data, _characters(text).__getitem__
 
-    def at(offset: int) -> int:
-        return offset if places is None else places[offset]
 
+def _by_grammar(root: Node, text: str) -> Iterator[Definition]:
+    data, at = _placed(text)
     waiting: list[tuple[Node, tuple[str, ...]]] = [(root, ())]
     while waiting:
         node, inside = waiting.pop()

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tree_sitter import Tree
+    from tree_sitter import Language, Tree
 
 EXTRA = "pip install 'datasette-hybrid[code]'"
 
@@ -26,7 +26,7 @@ def parsed(text: str, language: str) -> Tree | None:
 
     A text with errors has a tree, too. Half a pair of a character that UTF-8 cannot hold has none.
     """
-    parser = _parser(language)
+    parser = _parser(language) if installed() else None
     if parser is None:
         return None
     try:
@@ -37,18 +37,28 @@ def parsed(text: str, language: str) -> Tree | None:
 
 
 @cache
-def _parser(language: str) -> Any:
-    """One parser a language; any thread may use it, for it holds nothing between two texts."""
-    if not installed():
-        return None
+def grammar(language: str) -> Language | None:
+    """The grammar of a language; ``None`` where it is not installed."""
     from semble_grammars import (
         GrammarLoadError,
         LanguageNotFoundError,
         UnsupportedPlatformError,
-        get_parser,
+        get_language,
     )
 
     try:
-        return get_parser(language)
+        found: Language = get_language(language)
     except (GrammarLoadError, LanguageNotFoundError, UnsupportedPlatformError, OSError):
         return None
+    return found
+
+
+@cache
+def _parser(language: str) -> Any:
+    """One parser a language; any thread may use it, for it holds nothing between two texts."""
+    known = grammar(language)
+    if known is None:
+        return None
+    from tree_sitter import Parser
+
+    return Parser(known)

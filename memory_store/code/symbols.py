@@ -1,0 +1,126 @@
+"""The symbols of a source file: what it defines, what it uses, and what it imports.
+
+Boundary: reads opened text; what it gives back is as plain as that text, and is sealed by whoever
+keeps it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from memory_store.code.definitions import (
+    Definition,
+    cleaned,
+    definitions_of,
+    found_by_lines,
+)
+from memory_store.code.grammars import parsed
+from memory_store.code.imports import Import, imports_of
+from memory_store.code.syntax_queries import captured, matches, queries
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+BY_LINES, BY_GRAMMAR = "lines", "grammar"
+MOST_NAMES = 20_000  # of definitions, and of names that are used, in one file
+MOST_LINES = 1_000  # that one name is used on, in one file
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_NO_USE = frozenset({"self", "this", "super", "cls"})
+
+
+class Symbol(Struct, frozen=True, array_like=True):
+    """One definition as it is kept. Lines count from 1.
+
+    ``kind`` is ``class``, ``interface``, ``struct``, ``enum``, ``type``, ``module``, ``function``,
+    ``method``, ``property``, ``constant``, ``macro``, ``declaration`` (of what stands elsewhere),
+    or ``definition`` where no grammar was there.
+    """
+
+    name: str
+    kind: str
+    container: str
+    line: int
+    end_line: int
+    signature: str
+
+    @property
+    def path(self) -> str:
+        """Its name with that of what it stands in: ``Session.open``."""
+        return f"{self.container}.{self.name}" if self.container else self.name
+
+
+class FileSymbols(Struct, frozen=True, array_like=True):
+    """What one file defines, uses (a name → its lines) and imports.
+
+    ``made_by`` says whether a grammar was there. Without one nothing is known but definitions, by
+    their lines.
+    """
+
+    made_by: str
+    lines: int
+    package: str
+    definitions: tuple[Symbol, ...]
+    references: dict[str, list[int]]
+    imports: tuple[Import, ...]
+
+
+def symbols_of(text: str, language: str) -> FileSymbols:
+    """The symbols of a source text."""
+    lines = text.count("\n") + (not text.endswith("\n") and bool(text))
+    tree, known = parsed(text, language), queries(language)
+    if tree is None or known is None:
+        found = (
+            found_by_lines(text) if tree is None else definitions_of(tree.root_node, text, language)
+        )
+        made_by = BY_LINES if tree is None else BY_GRAMMAR
+        return FileSymbols(made_by, lines, "", _kept(found), {}, ())
+    data = text.encode()
+    package, imported, names = "", list[Import](), set[int]()
+    defining = matches(known.definitions, tree.root_node)
+    for _, captures in defining:
+        names.update(node.start_byte for node in captures.get("name", ()))
+        for node in captures.get("package", ()):
+            package = package or cleaned(_text(node, data))
+        for node in captures.get("import", ()):
+            imported += imports_of(_text(node, data), language, node.start_point[0] + 1)
+    found = definitions_of(tree.root_node, text, language, defining)
+    return FileSymbols(
+        BY_GRAMMAR,
+        lines,
+        package,
+        _kept(found),
+        _references(captured(known.references, tree.root_node, "ref"), data, names),
+        tuple(dict.fromkeys(imported)),
+    )
+
+
+def _kept(found: list[Definition]) -> tuple[Symbol, ...]:
+    return tuple(
+        Symbol(one.name, one.kind, one.container, one.line, one.end_line, one.signature)
+        for one in found[:MOST_NAMES]
+    )
+
+
+def _references(nodes: list[Node], data: bytes, defining: set[int]) -> dict[str, list[int]]:
+    """A name → the lines that use it, each once."""
+    uses: dict[str, dict[int, None]] = {}
+    for node in nodes:
+        start = node.start_byte
+        if start in defining:
+            continue
+        name = data[start : node.end_byte].decode("utf-8", "replace").lstrip("@#$:")
+        if len(name) < 2 or name in _NO_USE or len(name) > 200 or _IDENTIFIER.match(name) is None:
+            continue
+        if name not in uses and len(uses) >= MOST_NAMES:
+            continue
+        on = uses.setdefault(name, {})
+        if len(on) < MOST_LINES:
+            on[node.start_point[0] + 1] = None
+    return {name: sorted(on) for name, on in uses.items()}
+
+
+def _text(node: Node, data: bytes) -> str:
+    return data[node.start_byte : node.end_byte].decode("utf-8", "replace")
