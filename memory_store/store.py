@@ -94,6 +94,19 @@ class Trail(Actions):
     events = late(lambda: actions.trail.events)
 
 
+class Code(Actions):
+    """The source code of a vault, by its syntax: see ``records/code.py`` for the answers."""
+
+    present = late(lambda: actions.code.present)
+    context = late(lambda: actions.code.context)
+    outline = late(lambda: actions.code.outline)
+    symbols = late(lambda: actions.code.symbols)
+    impact = late(lambda: actions.code.impact)
+    read = late(lambda: actions.code.read)
+    every_symbol = late(lambda: actions.code.every_symbol)
+    every_use = late(lambda: actions.code.every_use)
+
+
 class MemoryStore(Actions):
     """An unlocked vault. Close it, or use it as a context manager, to lock it again.
 
@@ -116,6 +129,10 @@ class MemoryStore(Actions):
     @property
     def trail(self) -> Trail:
         return Trail(self._opened)
+
+    @property
+    def code(self) -> Code:
+        return Code(self._opened)
 
     # -- actions ------------------------------------------------------------------------
 

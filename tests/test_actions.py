@@ -14,13 +14,14 @@ from memory_store.errors import MemoryStoreError, ReadOnlyError
 from memory_store.importing.job import ImportJob, ImportRequest
 from memory_store.records import MemoryChange, MemoryDraft
 from memory_store.session import unlock
-from memory_store.store import Collections, Keys, MemoryStore, Trail
+from memory_store.store import Code, Collections, Keys, MemoryStore, Trail
 from memory_store.vault.audit_events import ACTIONS, FAILED_UNLOCK, IMPORT, LOCK, UNLOCK
 from memory_store.vault.storage.file_access import file_access
 
 PASSPHRASE = "seven words that stand in no dictionary"
 
-PARTS = (MemoryStore, Collections, Keys, Trail)
+PARTS = (MemoryStore, Code, Collections, Keys, Trail)
+PREFIXES = ("", "code.", "collections.", "keys.", "trail.")
 
 NO_ACTIONS = {
     *("create", "open", "lock", "close"),  # the caller's events: it knows why
@@ -157,6 +158,7 @@ def unwritable(
     store.collections.create("work")
     for kind in ("note", "task", "task_done"):
         store.add(f"About a {kind}.", type=kind, topics=["weir"])
+    store.add("def open_weir(): pass", type="code", ref="weir.py")
     source = tmp_path / "source"
     source.mkdir()
     (source / "mill.md").write_text("The mill stands still.")
@@ -180,7 +182,7 @@ def test_what_writes_is_refused_where_nothing_can_be_written(
     made = calls(unwritable, ids, note)
     writers = {
         f"{prefix}{name}"
-        for part, prefix in zip(PARTS, ("", "collections.", "keys.", "trail."), strict=True)
+        for part, prefix in zip(PARTS, PREFIXES, strict=True)
         for name, one in declarations(part).items()
         if one.writes
     }
@@ -193,7 +195,8 @@ def test_what_writes_is_refused_where_nothing_can_be_written(
 
 def test_what_does_not_write_works_where_nothing_can_be_written(unwritable: MemoryStore) -> None:
     before = unwritable.path.read_bytes()
-    parts = (unwritable, unwritable.collections, unwritable.keys, unwritable.trail)
+    parts = [unwritable, unwritable.code, unwritable.collections]
+    parts += [unwritable.keys, unwritable.trail]
     for part in parts:
         for name, one in declarations(type(part)).items():
             call = getattr(part, name)

@@ -4,6 +4,7 @@ searches     search, and the view of the vault that a search runs on
 reads        find a memory by what names it, open it, list many; which topics there are
 writes       add memories, import files, index again
 edits        change, add and delete memories, one or many at once; publish one elsewhere
+code         source code by its syntax: outlines, symbols, who depends on what, parts of files
 collections  their names, settings and members, how current they are; delete one by its key
 key_…        slots, devices, rotation, sharing
 settings     what holds for the whole vault, and where its topics are kept
@@ -23,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memory_store.actions import (
+        code,
         edits,
         key_devices,
         key_rotation,

@@ -33,6 +33,7 @@ GROUPS = {
         "delete": ("memories", "Delete memories from the vault for good."),
         "serve": ("serve", "Open the search page in your browser."),
         "ask": ("ask", "Answer a question out of your memories, with citations."),
+        "code": ("code", "Read repositories: outlines, symbols, who depends on what."),
         "topics": ("collections", "List topics with their counts, most frequent first."),
         "collections": (
             "collections",

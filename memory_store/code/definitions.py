@@ -269,7 +269,8 @@ def _is_method(node: Node) -> bool:
 def _signature(text: str) -> str:
     """A definition up to its body, on one line."""
     first = re.split(r"\{|:\s*\n|\n\s*\n", text, maxsplit=1)[0]
-    return " ".join(first.split())[:MOST_SIGNATURE]
+    line = re.sub(r"(?<=[(\[]) |,? (?=[)\]])", "", " ".join(first.split()))
+    return line[:MOST_SIGNATURE]
 
 
 def _characters(text: str) -> list[int]:

@@ -1,0 +1,139 @@
+"""Finding source files and symbols by what they are called.
+
+Boundary: works on the files that a view of the vault may open. Messages name paths and symbols of
+those alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from memory_store.actions.action import Opened
+from memory_store.actions.collections import collection_ids
+from memory_store.code.facts import EXAMPLES, TESTS, path_kinds
+from memory_store.code.symbols import BY_LINES, Symbol
+from memory_store.errors import BadInputError, NotFoundError
+from memory_store.records import several
+from memory_store.records.code import CodeSymbol
+from memory_store.session.code_files import CodeFiles, code_files
+
+_LISTED = 5  # names in a message
+_LEAST_OF_AN_ID = 8
+
+
+class Repository(NamedTuple):
+    """The source files that an action is about, their collections' names, and how many memories
+    were opened to know them."""
+
+    known: CodeFiles
+    names: dict[str, str]
+    opened: int
+
+    def symbol(self, place: int, one: Symbol) -> CodeSymbol:
+        file = self.known.files[place]
+        return CodeSymbol(
+            one.name,
+            one.kind,
+            one.container,
+            file.path,
+            one.line,
+            one.end_line,
+            one.signature,
+            file.language,
+            sum(len(use.lines) for use in self.known.used.get(one.name, ())),
+            self.names[file.collection],
+            file.id,
+        )
+
+
+def repository_of(opened: Opened, collection: str | Sequence[str]) -> Repository:
+    """The files of some collections, or of all. Raises NotFoundError where there are none."""
+    vault = opened.vault
+    known, count = code_files(vault)
+    wanted = collection_ids(vault, several(collection))
+    if wanted is not None and any(one.collection not in wanted for one in known.files):
+        known = CodeFiles([one for one in known.files if one.collection in wanted])
+    if not known.files:
+        raise NotFoundError(
+            "there is no source code in here: memory-store import a folder of it, such as a Git "
+            "work tree"
+        )
+    return Repository(known, vault.collections.names(), count)
+
+
+def places(known: CodeFiles, given: str) -> list[int]:
+    """The files of a path, of the end of one, or of an id."""
+    path = given.strip().replace("\\", "/").removeprefix("./")
+    if path in known.by_path:
+        return known.by_path[path]
+    found = [n for n, one in enumerate(known.files) if path and one.path.endswith(f"/{path}")]
+    if not found and len(path) >= _LEAST_OF_AN_ID:
+        found = [n for n, one in enumerate(known.files) if one.id.startswith(path.lower())]
+    return found
+
+
+def place_of(known: CodeFiles, given: str) -> int:
+    """The one file that is named. Raises NotFoundError, BadInputError for several."""
+    return only(known, given, places(known, given))
+
+
+def only(known: CodeFiles, given: str, found: Sequence[int]) -> int:
+    if len(found) == 1:
+        return found[0]
+    if found:
+        some = ", ".join(
+            f"{known.files[n].path} ({known.files[n].id[:8]})" for n in found[:_LISTED]
+        )
+        raise BadInputError(
+            f"{len(found)} files are called {given!r}: {some}; give more of the path, or the id",
+            "file",
+        )
+    names = {one.path.rpartition("/")[2]: one.path for one in known.files}
+    alike = difflib.get_close_matches(given.rpartition("/")[2], names, _LISTED)
+    hint = f"; there is: {', '.join(names[one] for one in alike)}" if alike else ""
+    raise NotFoundError(f"no file {given!r} among {len(known.files):,} of source code{hint}")
+
+
+def named(known: CodeFiles, given: str) -> tuple[str, list[tuple[int, Symbol]]]:
+    """The name itself, and what defines it: exactly, else in other letters.
+
+    Raises NotFoundError where nothing defines or uses it.
+    """
+    parts = [part for part in re.split(r"::|->|[.#\\]", given.strip().removesuffix("()")) if part]
+    if not parts:
+        raise BadInputError("name: the name of a symbol is needed", "name")
+    *within, name = parts
+    if name not in known.defined:
+        same = [one for one in known.defined if one.lower() == name.lower()]
+        if not same:
+            raise _unknown(known, given, name)
+        name = same[0]
+    found = known.defined[name]
+    if within:
+        end = ".".join(within)
+        inside = [(place, one) for place, one in found if f".{one.container}".endswith(f".{end}")]
+        if not inside:
+            others = ", ".join(sorted({one.path for _, one in found})[:_LISTED])
+            raise NotFoundError(f"no symbol {given!r}; of that name there is: {others}")
+        found = inside
+    return name, found
+
+
+def _unknown(known: CodeFiles, given: str, name: str) -> NotFoundError:
+    alike = difflib.get_close_matches(name, known.defined, _LISTED, 0.7)
+    hint = f"; there is: {', '.join(alike)}" if alike else ""
+    if all(one.symbols.made_by == BY_LINES for one in known.files):
+        hint += ". Grammars know more: pip install 'datasette-hybrid[code]'"
+    return NotFoundError(f"no symbol {given!r} is defined in {len(known.files):,} files{hint}")
+
+
+def rank(known: CodeFiles, place: int, one: Symbol) -> tuple[object, ...]:
+    path = known.files[place].path
+    return (one.kind == "declaration", is_noise(path), path.count("/"), path, one.line)
+
+
+def is_noise(path: str) -> bool:
+    return bool({TESTS, EXAMPLES}.intersection(path_kinds(path)))

@@ -1,0 +1,149 @@
+"""The source files of an opened vault: their paths, symbols and imports, until it is locked.
+
+Boundary: made of the memories that the vault's view may open, and of no other. What is made stands
+with a snapshot, which a lock clears.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from memory_store.code.import_graph import ImportGraph, SourceFile, import_graph
+from memory_store.code.languages import language_of_name
+from memory_store.code.symbols import FileSymbols, Symbol, symbols_of
+from memory_store.index.snapshot import Snapshot
+from memory_store.records import DONE_SUFFIX, Memory
+from memory_store.session.opened_vault import OpenVault
+from memory_store.text.identifiers import CODE
+from memory_store.vault.rows import open_memories
+
+_AT_ONCE = 256  # memories that are open at a time
+
+
+class CodeFile(Struct, frozen=True):
+    """A file of source code. ``source`` is the folder that it was imported from."""
+
+    id: str
+    collection: str
+    source: str
+    path: str
+    language: str
+    symbols: FileSymbols
+
+
+class Use(Struct, frozen=True):
+    """Where a name is used: the place of the file, and the lines."""
+
+    place: int
+    lines: tuple[int, ...]
+
+
+class CodeFiles:
+    """Source files, and what is asked of all of them."""
+
+    def __init__(self, files: Iterable[CodeFile]) -> None:
+        self.files = tuple(sorted(files, key=lambda one: (one.collection, one.source, one.path)))
+
+    @cached_property
+    def defined(self) -> dict[str, list[tuple[int, Symbol]]]:
+        """A name → its definitions, each with the place of its file."""
+        found: dict[str, list[tuple[int, Symbol]]] = defaultdict(list)
+        for place, file in enumerate(self.files):
+            for symbol in file.symbols.definitions:
+                found[symbol.name].append((place, symbol))
+        return dict(found)
+
+    @cached_property
+    def used(self) -> dict[str, list[Use]]:
+        """A name that is defined here → where it is used."""
+        found: dict[str, list[Use]] = defaultdict(list)
+        for place, file in enumerate(self.files):
+            for name, lines in file.symbols.references.items():
+                if name in self.defined:
+                    found[name].append(Use(place, tuple(lines)))
+        return dict(found)
+
+    @cached_property
+    def by_path(self) -> dict[str, list[int]]:
+        """A path → the files that have it: one in each source at most."""
+        found: dict[str, list[int]] = defaultdict(list)
+        for place, file in enumerate(self.files):
+            found[file.path].append(place)
+        return dict(found)
+
+    @cached_property
+    def graph(self) -> ImportGraph:
+        """Who imports whom, within each source."""
+        count = len(self.files)
+        imports: list[tuple[int, ...]] = [()] * count
+        imported_by: list[tuple[int, ...]] = [()] * count
+        unresolved = [0] * count
+        trees: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for place, file in enumerate(self.files):
+            trees[file.collection, file.source].append(place)
+        for places in trees.values():
+            tree = [self.files[place] for place in places]
+            made = import_graph([SourceFile(one.path, one.language, one.symbols) for one in tree])
+            for own, place in enumerate(places):
+                imports[place] = tuple(places[one] for one in made.imports[own])
+                imported_by[place] = tuple(places[one] for one in made.imported_by[own])
+                unresolved[place] = made.unresolved[own]
+        return ImportGraph(tuple(imports), tuple(imported_by), tuple(unresolved))
+
+
+def code_files(vault: OpenVault) -> tuple[CodeFiles, int]:
+    """The source files that this view of the vault may read, as last committed, and how many
+    memories were opened to know them: none where they were known before."""
+    opened = 0
+    with vault.moment() as (storage, known):
+        snapshot = known.snapshot.limited_to(vault.keyring.readable())
+        openable = frozenset(vault.keyring.openable())
+
+        def read() -> CodeFiles:
+            nonlocal opened
+            ids = snapshot.ids(_ordinals(snapshot, openable))
+            files = list[CodeFile]()
+            for start in range(0, len(ids), _AT_ONCE):
+                some = ids[start : start + _AT_ONCE]
+                files += map(code_file, open_memories(storage, vault.keyring, some, known))
+            opened = len(files)
+            return CodeFiles(files)
+
+        made: CodeFiles = snapshot.worked_out(f"code files {sorted(openable)}", read)
+        return made, opened
+
+
+def has_code(vault: OpenVault) -> bool:
+    """Whether this view of the vault may read any source code; opens nothing."""
+    openable = frozenset(vault.keyring.openable())
+    return len(_ordinals(vault.snapshot(), openable)) > 0
+
+
+def _ordinals(snapshot: Snapshot, openable: frozenset[str]) -> npt.NDArray[np.intp]:
+    """The living documents of source code in those collections."""
+    is_code = [name.removesuffix(DONE_SUFFIX) == CODE for name in snapshot.types]
+    wanted = np.array(is_code or [False], dtype=bool)
+    found: npt.NDArray[np.intp] = np.flatnonzero(
+        wanted[snapshot.type_codes] & snapshot.visible(openable)
+    )
+    return found
+
+
+def code_file(memory: Memory) -> CodeFile:
+    """What is known of a memory that is source code."""
+    path = memory.ref or memory.title or memory.id
+    language = str(memory.metadata.get("language") or language_of_name(path) or "text")
+    return CodeFile(
+        memory.id,
+        memory.collection,
+        memory.source or "",
+        path,
+        language,
+        symbols_of(memory.text, language),
+    )

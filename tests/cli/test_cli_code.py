@@ -1,0 +1,71 @@
+"""``memory-store code``, as it is typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typing_commands import Vault, run
+
+SOURCE = """\
+class QuixoticBox:
+    def open(self, key):
+        turned = turn(key)
+        return turned
+
+
+def turn(key):
+    return key
+"""
+
+
+def code(vault: Vault, command: str, *words: str) -> Result:
+    return run("code", command, str(vault.path), *words, "--key-file", str(vault.key_file))
+
+
+@pytest.fixture
+def shop(empty_vault: Vault, tmp_path: Path) -> Vault:
+    """A vault with a repository of two files."""
+    repo = tmp_path / "repo"
+    (repo / ".git").mkdir(parents=True)
+    (repo / "boxes.py").write_text(SOURCE)
+    (repo / "app.py").write_text("import boxes\n\nboxes.turn(1)\n")
+    assert empty_vault.run("import", str(repo), "--no-embed").exit_code == 0
+    return empty_vault
+
+
+def test_a_repository_is_read_from_the_terminal(shop: Vault) -> None:
+    shown = code(shop, "symbols", "QuixoticBox.open").stdout
+    assert "boxes.py:2-4 method QuixoticBox.open\n    def open(self, key)\n" in shown
+    assert shown.endswith("\n2 memories opened\n")
+    shown = code(shop, "outline", "boxes.py").stdout
+    assert "        1-4  class QuixoticBox\n        2-4    def open(self, key)\n" in shown
+    assert "\nImported by\n  app.py\n" in shown
+    assert "  app.py:3\n" in code(shop, "impact", "turn").stdout
+    shown = code(shop, "read", "boxes.py", "--skeleton").stdout
+    assert "    2      def open(self, key):\n    3          … 3-4\n    5\n" in shown
+    shown = code(shop, "context").stdout
+    assert shown.startswith("2 files · 11 lines of source code\n")
+    assert "\nBegins in\n  app.py\n" in shown
+
+
+def test_json_has_what_programs_need(shop: Vault) -> None:
+    found = json.loads(code(shop, "read", "boxes.py:3", "--snap", "function", "--json").stdout)
+    assert (found["line"], found["end_line"], found["opened"]) == (2, 4, 3)
+    again = code(shop, "read", "boxes.py", "--if-changed", found["hash"], "--json")
+    assert json.loads(again.stdout)["unchanged"] is True
+
+
+def test_what_is_not_there_is_named(shop: Vault) -> None:
+    result = code(shop, "symbols", "QuixoticBoks")
+    assert (result.exit_code, "there is: QuixoticBox" in result.stderr) == (1, True)
+    result = code(shop, "read", "boxes.py", "--budget", "3")
+    assert (result.exit_code, "give 5 or more" in result.stderr) == (2, True)
+
+
+def test_a_vault_without_code_says_how_to_bring_some(vault: Vault) -> None:
+    result = code(vault, "context")
+    assert result.exit_code == 1
+    assert "no source code in here: memory-store import a folder" in result.stderr

@@ -1,0 +1,266 @@
+"""Outlines, symbols, impact, context and parts of files, as the store answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memory_store.errors import BadInputError, LockedError, NotFoundError
+from memory_store.records import MemoryDraft
+from memory_store.scopes import Scope
+from memory_store.store import MemoryStore
+
+BOXES = '''"""Boxes of the shop."""
+
+from shop import keys
+from shop.keys import Key
+
+LIMIT = 10
+
+
+class ZanzibarBox:
+    """What is shut."""
+
+    @property
+    def lid(self):
+        first = keys.turn(self)
+        second = first
+        return second
+
+    def open(self, key: Key):
+        return keys.turn(key)
+
+
+def shut(box: ZanzibarBox):
+    box.open(None)
+    box.lid()
+    return box
+'''
+TREE = {
+    "src/shop/__init__.py": "from shop.boxes import ZanzibarBox\n",
+    "src/shop/boxes.py": BOXES,
+    "src/shop/keys.py": "class Key:\n    pass\n\n\ndef turn(one):\n    return Key()\n",
+    "src/shop/main.py": "from shop import ZanzibarBox\n\n\ndef main():\n    ZanzibarBox().open()\n",
+    "tests/test_boxes.py": "from shop.boxes import ZanzibarBox\n\nZanzibarBox()\n",
+    "web/open.js": "import { turn } from './turn.js';\nexport function open() { turn(); }\n",
+    "web/turn.js": "export function turn() {}\n",
+    "Makefile": "all:\n\techo 1\n",
+}
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryStore]:
+    """A vault with a repository, and a note."""
+    folder = tmp_path_factory.mktemp("code")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEMORY_STORE_STATE", str(folder / "state"))
+        patch.setenv("MEMORY_STORE_OFFLINE", "1")
+        for name, text in TREE.items():
+            file = folder / "repo" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+        (folder / "repo" / ".git").mkdir()
+        store, _ = MemoryStore.create(folder / "shop.db", key_file=folder / "keys" / "shop.key")
+        with store:
+            store.import_paths([folder / "repo"], collection="shop", embed=False)
+            note = MemoryDraft("A note on boxes.", title="boxes", collection="notes")
+            store.add_many([note], embed=False)
+            yield store
+
+
+def test_a_symbol_is_found_with_what_it_stands_in_and_who_uses_it(shop: MemoryStore) -> None:
+    found = shop.code.symbols("ZanzibarBox.open")
+    (one,) = found.definitions
+    assert (one.file, one.line, one.kind, one.path) == (
+        *("src/shop/boxes.py", 18, "method"),
+        "ZanzibarBox.open",
+    )
+    assert one.signature == "def open(self, key: Key)"
+    assert {use.file: (use.lines, use.callers) for use in found.uses} == {
+        "src/shop/boxes.py": ((23,), ("shut",)),
+        "src/shop/main.py": ((5,), ("main",)),
+    }
+    assert found.references == 2
+
+
+def test_definitions_of_a_name_are_all_listed_those_of_the_code_itself_first(
+    shop: MemoryStore,
+) -> None:
+    places = [(one.file, one.path) for one in shop.code.symbols("open").definitions]
+    assert places == [("web/open.js", "open"), ("src/shop/boxes.py", "ZanzibarBox.open")]
+    assert [one.file for one in shop.code.symbols("zanzibarbox").definitions] == [
+        "src/shop/boxes.py"
+    ]
+
+
+def test_a_symbol_that_is_not_there_names_alike_ones(shop: MemoryStore) -> None:
+    with pytest.raises(NotFoundError, match=r"'ZanzibarBax' is defined in 8 files.*ZanzibarBox"):
+        shop.code.symbols("ZanzibarBax")
+    with pytest.raises(NotFoundError, match=r"of that name there is: ZanzibarBox\.open, open"):
+        shop.code.symbols("Key.open")
+    with pytest.raises(BadInputError, match="the name of a symbol"):
+        shop.code.symbols(" :: ")
+
+
+def test_an_outline_has_lines_imports_and_who_imports_it(shop: MemoryStore) -> None:
+    found = shop.code.outline("boxes.py")
+    assert [(one.name, one.line, one.end_line, one.depth) for one in found.symbols] == [
+        *(("LIMIT", 6, 6, 0), ("ZanzibarBox", 9, 19, 0), ("lid", 12, 16, 1)),
+        *(("open", 18, 19, 1), ("shut", 22, 25, 0)),
+    ]
+    assert (found.file, found.language, found.lines) == ("src/shop/boxes.py", "python", 25)
+    assert found.imports == ("src/shop/keys.py",)
+    assert found.imported_by == ("src/shop/__init__.py", "tests/test_boxes.py")
+    assert found == shop.code.outline(found.id)
+
+
+def test_a_file_that_is_not_there_names_alike_ones(shop: MemoryStore) -> None:
+    with pytest.raises(NotFoundError, match=r"no file 'src/boxs.py'.*src/shop/boxes.py"):
+        shop.code.outline("src/boxs.py")
+    with pytest.raises(NotFoundError, match="no file 'boxes'"):  # a note is no source code
+        shop.code.read("boxes")
+
+
+def test_who_depends_on_a_file_is_listed_by_steps(shop: MemoryStore) -> None:
+    found = shop.code.impact("src/shop/keys.py")
+    assert [(one.file, one.hops) for one in found.files] == [
+        ("src/shop/boxes.py", 1),
+        *(("src/shop/__init__.py", 2), ("tests/test_boxes.py", 2)),
+        ("src/shop/main.py", 3),
+    ]
+    near = shop.code.impact("src/shop/keys.py", hops=1)
+    assert [one.file for one in near.files] == ["src/shop/boxes.py"]
+
+
+def test_who_depends_on_a_symbol_uses_its_name_and_can_mean_it(shop: MemoryStore) -> None:
+    found = shop.code.impact("turn")
+    assert (found.kind, found.starts) == ("symbol", ("src/shop/keys.py", "web/turn.js"))
+    direct = {one.file: one.lines for one in found.files if one.hops == 1}
+    assert direct == {"src/shop/boxes.py": (14, 19), "web/open.js": (1, 2)}
+    with pytest.raises(NotFoundError, match="no file and no symbol 'nowhere'"):
+        shop.code.impact("nowhere")
+    with pytest.raises(BadInputError, match="from 1 to 10"):
+        shop.code.impact("turn", hops=0)
+
+
+def test_lines_of_a_file_are_read_whole_functions_if_asked(shop: MemoryStore) -> None:
+    some = shop.code.read("src/shop/boxes.py:14-15")
+    assert some.text == "        first = keys.turn(self)\n        second = first\n"
+    whole = shop.code.read("src/shop/boxes.py:14-15", snap="function")
+    assert (whole.line, whole.end_line) == (12, 16)
+    assert whole.text.startswith("    @property\n    def lid(self):\n")
+    assert shop.code.read("boxes.py").text == BOXES.rstrip()
+
+
+def test_a_skeleton_names_the_lines_that_it_leaves_out(shop: MemoryStore) -> None:
+    found = shop.code.read("boxes.py", skeleton=True)
+    assert "    def lid(self):\n        … 14-16\n\n    def open(self, key: Key):\n" in found.text
+    assert "first = keys" not in found.text
+    assert "class ZanzibarBox:" in found.text
+
+
+def test_a_budget_ends_at_a_line_and_says_where_to_go_on(shop: MemoryStore) -> None:
+    parts, place = [], "boxes.py"
+    while True:
+        found = shop.code.read(place, budget=40)
+        assert found.spent <= 40
+        parts.append(found.text)
+        if found.next is None:
+            break
+        place = found.next
+    assert len(parts) > 2
+    assert "".join(parts) == BOXES.rstrip()
+    with pytest.raises(BadInputError, match=r"3 tokens does not hold line 1 of src/shop/boxes.py"):
+        shop.code.read("boxes.py", budget=3)
+
+
+def test_a_file_that_did_not_change_is_not_sent_again(shop: MemoryStore) -> None:
+    first = shop.code.read("boxes.py")
+    again = shop.code.read("boxes.py", if_changed=first.hash)
+    assert (again.unchanged, again.text, again.hash) == (True, "", first.hash)
+    assert shop.code.read("boxes.py", if_changed="0" * 16).text == BOXES.rstrip()
+
+
+@pytest.mark.parametrize("place", ["boxes.py:0", "boxes.py:9-3", "boxes.py:99"])
+def test_lines_that_are_not_there_are_refused(shop: MemoryStore, place: str) -> None:
+    with pytest.raises(BadInputError, match="line"):
+        shop.code.read(place)
+    with pytest.raises(BadInputError, match="no 'class'"):
+        shop.code.read("boxes.py", snap="class")
+
+
+def test_a_repository_is_known_in_a_budget(shop: MemoryStore) -> None:
+    found = shop.code.context()
+    assert (found.files, found.languages) == (8, {"python": 5, "javascript": 2, "make": 1})
+    assert found.entry_points == ("Makefile", "src/shop/main.py")
+    most = found.most_imported[0]
+    assert (most.file, most.imported_by, most.symbols) == (
+        *("src/shop/boxes.py", 2),
+        ("LIMIT", "ZanzibarBox", "shut"),
+    )
+    small = shop.code.context(budget=50)
+    assert small.spent <= 50
+    assert small.left_out
+    with pytest.raises(BadInputError, match="give 50 or more"):
+        shop.code.context(budget=3)
+
+
+def test_every_answer_says_how_many_memories_it_opened(shop: MemoryStore) -> None:
+    with_id = shop.code.outline("boxes.py").id
+    assert shop.code.symbols("turn").opened == 0  # known since
+    assert shop.code.read(with_id).opened == 1
+    heard: list[tuple[str, int, int]] = []
+    shop.report_to(lambda *event: heard.append(event))
+    shop.code.read("boxes.py")
+    shop.report_to(None)
+    assert heard == [("read", 1, 1)]
+
+
+def test_a_change_is_followed(shop: MemoryStore) -> None:
+    text = "def brand_new():\n    shut(1)\n"
+    draft = MemoryDraft(text, type="code", ref="new.py", collection="shop")
+    (made,) = shop.add_many([draft], embed=False)
+    assert [one.file for one in shop.code.symbols("brand_new").definitions] == ["new.py"]
+    shop.delete(made.id)
+    with pytest.raises(NotFoundError):
+        shop.code.symbols("brand_new")
+
+
+def test_nothing_of_what_may_not_be_read_is_in_any_answer(shop: MemoryStore) -> None:
+    notes, code = (shop.collections.find(name) for name in ("notes", "shop"))
+    others = (
+        shop.limited_to(Scope.of([notes])),
+        shop.limited_to(Scope.of([notes, code]), readable=Scope.of([notes])),
+    )
+    for view in others:
+        assert not view.code.present()
+        for ask in (
+            view.code.context,
+            lambda view=view: view.code.symbols("ZanzibarBox"),
+            lambda view=view: view.code.outline("boxes.py"),
+            lambda view=view: view.code.impact("turn"),
+            lambda view=view: view.code.read("boxes.py"),
+        ):
+            with pytest.raises(NotFoundError, match="no source code in here"):
+                ask()
+        assert view.code.every_symbol() == view.code.every_use() == []
+    assert shop.code.present()
+
+
+def test_tables_have_every_definition_and_every_use(shop: MemoryStore) -> None:
+    assert ("src/shop/keys.py", "Key", 1) in {
+        (one.file, one.name, one.line) for one in shop.code.every_symbol()
+    }
+    uses = {(one.name, one.file, one.line) for one in shop.code.every_use()}
+    assert ("turn", "web/open.js", 2) in uses
+    assert not any(name == "echo" for name, _, _ in uses)
+
+
+def test_a_locked_vault_answers_nothing(tmp_path: Path, store: MemoryStore) -> None:
+    store.add("def a_b(): pass\n", type="code", ref="a.py")
+    assert store.code.symbols("a_b").opened == 1
+    store.lock()
+    with pytest.raises(LockedError):
+        store.code.symbols("a_b")
