@@ -9,33 +9,39 @@ two zero bytes, CRC-32 of the rest, four zero bytes. The checksum catches accide
 errors; it is no protection, which is the envelope's work.
 
 *main*: one row of sizes (documents, windows, dimensions), names, then the columns in the order of
-:func:`encode_main`; version 1 of it had no row tags. *vectors*: float16, raw. *pairs*: ascending
-hashes and their rows.
+:func:`encode_main`; version 1 of it had no row tags, version 2 no names of extra parts. *vectors*:
+float16, raw. *pairs*: ascending hashes and their rows. An *extra part* has the columns of its kind
+(:mod:`memory_store.index.extras`).
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import struct
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from memory_store.index.columns import Array, Buffer, ColumnReader, pack_planes, pack_raw
+from memory_store.index.extras import Extra
+from memory_store.index.kinds import KINDS
 from memory_store.index.layout import NUMBERS, TAGS, Late, Pairs, Postings, Segment
 from memory_store.index.postings import row_dtype
 
 FORMAT_VERSION = 1
 TAGGED_VERSION = 2  # of main, since rows have tags
+NAMED_VERSION = 3  # of main, since it names the extra parts
 MAX_DIMENSIONS = 8_192  # the widest embedding models in use have 4,096
 MAX_NAME_BYTES = 1 << 20
 
 _MAGIC = b"MSEG"
 _HEADER = struct.Struct("<4sBBHII")
-_MAIN, _VECTORS, _PAIRS = 1, 2, 3
+_MAIN, _VECTORS, _PAIRS, _EXTRA = 1, 2, 3, 4
 _COUNTS = ("<u1", "<u2", "<u4")
 
 Part = Buffer | Callable[[], Buffer]
@@ -87,12 +93,29 @@ def encode_main(segment: Segment) -> bytearray:
             pack_planes(np.diff(segment.window_offsets).astype("<u4")),
             pack_planes(segment.window_starts),
             pack_planes(segment.window_ends),
+            _packed_names(segment.kinds),
+            _packed_names(segment.partial),
         ],
     )
 
 
-def decode(main: Buffer, vectors: Part, pairs: Part) -> Segment:
-    """The segment in ``main``; its vectors and pairs are read when first asked for.
+def encode_extras(segment: Segment) -> dict[str, bytearray]:
+    """The bytes of a segment's extra parts, by kind."""
+    return {
+        name: _framed(_EXTRA, KINDS[name].encode(late.get()))
+        for name, late in segment.extras.items()
+    }
+
+
+def _no_extras(kind: str) -> Buffer:
+    raise ValueError(f"segment: its extra part {kind} is not at hand")
+
+
+def decode(
+    main: Buffer, vectors: Part, pairs: Part, extra: Callable[[str], Buffer] = _no_extras
+) -> Segment:
+    """The segment in ``main``; its vectors, pairs and extra parts (which ``extra`` fetches by
+    kind) are read when first asked for.
 
     Pass ``bytearray``s to let raw columns and vectors be views into them, so that wiping the
     segment wipes them too; ``bytes`` are copied. Raises ``ValueError`` when ``main`` is not valid.
@@ -103,9 +126,9 @@ def decode(main: Buffer, vectors: Part, pairs: Part) -> Segment:
     if dimensions > MAX_DIMENSIONS:
         raise ValueError("segment: too many dimensions")
     types, languages = _names(reader), _names(reader)
-    tagged = memoryview(main).cast("B")[len(_MAGIC)] == TAGGED_VERSION
+    version = memoryview(main).cast("B")[len(_MAGIC)]
     columns: dict[str, Any] = {"row_tags": None}
-    for name in TAGS if tagged else TAGS[:-1]:
+    for name in TAGS if version >= TAGGED_VERSION else TAGS[:-1]:
         columns[name] = reader.take(["u1"], 16 * count).reshape(-1, 16)
     columns |= {name: reader.take([kind], count) for name, kind in NUMBERS.items()}
     _below(columns["type_codes"], len(types))
@@ -116,8 +139,9 @@ def decode(main: Buffer, vectors: Part, pairs: Part) -> Segment:
     topics = _postings(reader, count)
     offsets = _offsets(reader.take(["<u4"], count), windows)
     starts, ends = (reader.take(["<u4"], windows) for _ in range(2))
+    kinds, partial = (_names(reader), _names(reader)) if version >= NAMED_VERSION else ((), ())
     reader.finish()
-    return Segment(
+    segment = Segment(
         count=count,
         dimensions=dimensions,
         **columns,
@@ -135,7 +159,15 @@ def decode(main: Buffer, vectors: Part, pairs: Part) -> Segment:
             buffer=None if callable(vectors) else vectors,
         ),
         late_pairs=Late(lambda: _decode_pairs(pairs, count)),
+        kinds=kinds,
+        partial=partial,
     )
+    extras = {
+        kind: Late(functools.partial(_decode_extra, extra, kind, segment))
+        for kind in kinds
+        if kind in KINDS
+    }
+    return replace(segment, extras=extras)
 
 
 def _packed_postings(postings: Postings) -> list[bytes | bytearray]:
@@ -153,7 +185,7 @@ def _packed_names(names: tuple[str, ...]) -> bytes:
 def _framed(part: int, columns: list[bytes | bytearray]) -> bytearray:
     framed = bytearray().join((bytes(_HEADER.size), *columns))
     checksum = zlib.crc32(memoryview(framed)[_HEADER.size :])
-    version = TAGGED_VERSION if part == _MAIN else FORMAT_VERSION
+    version = NAMED_VERSION if part == _MAIN else FORMAT_VERSION
     _HEADER.pack_into(framed, 0, _MAGIC, version, part, 0, checksum, 0)
     for column in columns:
         if isinstance(column, bytearray):  # holds vectors or keyed hashes as they are
@@ -168,7 +200,7 @@ def _opened(buffer: Buffer, part: int) -> ColumnReader:
     magic, version, number, zero, checksum, zeros = _HEADER.unpack(view[: _HEADER.size])
     if magic != _MAGIC or number != part or zero or zeros:
         raise ValueError("segment: not a segment of this kind")
-    if version != FORMAT_VERSION and (part, version) != (_MAIN, TAGGED_VERSION):
+    if not FORMAT_VERSION <= version <= (NAMED_VERSION if part == _MAIN else FORMAT_VERSION):
         raise ValueError(f"segment: format {version} is not known")
     if zlib.crc32(view[_HEADER.size :]) != checksum:
         raise ValueError("segment: garbled")
@@ -231,3 +263,10 @@ def _decode_pairs(part: Part, count: int) -> Pairs:
     if np.any(hashes[1:] < hashes[:-1]):
         raise ValueError("segment: pairs are not ascending")
     return Pairs(hashes, docs)
+
+
+def _decode_extra(fetch: Callable[[str], Buffer], kind: str, segment: Segment) -> Extra:
+    reader = _opened(fetch(kind), _EXTRA)
+    extra = KINDS[kind].decode(reader, segment)
+    reader.finish()
+    return extra

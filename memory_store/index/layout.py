@@ -8,7 +8,7 @@ segment (or is a view into a buffer handed over to it) and is zeroed by :meth:`S
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, TypeVar
 
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory_store.index.columns import Array, Buffer
+from memory_store.index.extras import Extra
 
 T = TypeVar("T")
 
@@ -149,6 +150,9 @@ class Segment:
     beside ``terms.docs``. Topic keys are the first 8 bytes of the 16-byte keyed hash.
     A document's windows are ``window_offsets[row]:window_offsets[row + 1]`` of
     ``window_starts``/``window_ends`` (uint32 character offsets) and of :attr:`vectors`.
+
+    ``kinds`` are the extra parts that it was written with, by name, and ``partial`` those of them
+    that some document has no record in. ``extras`` are those that this version knows.
     """
 
     count: int
@@ -175,6 +179,9 @@ class Segment:
     window_ends: npt.NDArray[np.uint32]
     late_vectors: Late[npt.NDArray[np.float16]]
     late_pairs: Late[Pairs]
+    kinds: tuple[str, ...] = ()
+    partial: tuple[str, ...] = ()
+    extras: Mapping[str, Late[Extra]] = field(default_factory=dict)
     origin: Segment | None = None  # whose arrays these are, too: they live as long
 
     @property
@@ -234,6 +241,18 @@ class Segment:
         signs = self.vectors.view(np.uint16) < np.uint16(0x8000)
         return np.ascontiguousarray(packed_signs(signs).T)
 
+    def extra(self, kind: str) -> Extra | None:
+        """An extra part; ``None`` where the segment was written without it."""
+        late = self.extras.get(kind)
+        return None if late is None else late.get()
+
+    def lacks(self, kind: str) -> npt.NDArray[np.bool_]:
+        """bool [n]: the documents that have no record of a kind yet."""
+        if kind in self.kinds and kind not in self.partial:
+            return np.zeros(self.count, np.bool_)
+        extra = self.extra(kind)
+        return np.ones(self.count, np.bool_) if extra is None else ~extra.there
+
     def arrays(self) -> list[Array]:
         """Every array now in memory."""
         return arrays_in(vars(self))
@@ -243,6 +262,8 @@ class Segment:
         overwrite(self.arrays())
         self.late_vectors.forget()
         self.late_pairs.forget()
+        for extra in self.extras.values():
+            extra.forget()
 
 
 def arrays_in(parts: Mapping[str, object]) -> list[Array]:
@@ -254,8 +275,10 @@ def arrays_in(parts: Mapping[str, object]) -> list[Array]:
     for part in list(parts.values()):
         if isinstance(part, np.ndarray):
             found.append(part)
-        elif isinstance(part, Postings | Pairs | Late):
+        elif isinstance(part, Postings | Pairs | Late | Extra):
             found += arrays_in(vars(part))
+        elif isinstance(part, dict):  # the extra parts
+            found += arrays_in(part)
         elif isinstance(part, bytearray | memoryview):  # not decoded yet
             found.append(np.frombuffer(part, np.uint8))
     return found

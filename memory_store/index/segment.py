@@ -1,7 +1,8 @@
 """Segments: built from index entries, and merged into one without the rows that died.
 
-Boundary: an :class:`IndexEntry` holds keyed hashes, numbers and vectors, never words. The bytes
-of an encoded segment are as sensitive as the text: they are sealed before they reach a disk.
+Boundary: an :class:`IndexEntry` holds keyed hashes, numbers and vectors; words are in its extra
+records alone. The bytes of an encoded segment are as sensitive as the text: they are sealed before
+they reach a disk.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -18,6 +20,8 @@ from msgspec import Struct
 
 from memory_store.index.codec import SegmentParts, decode, encode
 from memory_store.index.columns import Array
+from memory_store.index.extras import Extra, Source
+from memory_store.index.kinds import KINDS
 from memory_store.index.layout import NUMBERS, TAGS, Late, Postings, Segment
 from memory_store.index.postings import collect, collect_pairs
 
@@ -35,7 +39,8 @@ class IndexEntry(Struct, frozen=True):
     number of tokens in title and body; ``pairs`` are uint64 hashes of adjacent terms; ``windows``
     are ``(start, end)`` character offsets, one per row of ``vectors`` (float [w, d], length 1).
     A memory that is not embedded has vectors of shape ``(0, d)``; its windows are then ignored.
-    ``row_tag`` is that of the row, 16 bytes, known when it is written.
+    ``row_tag`` is that of the row, 16 bytes, known when it is written. ``extras`` are its records
+    by kind (see :mod:`memory_store.index.extras`): the one thing in here that says words.
     """
 
     memory_id: str
@@ -56,6 +61,7 @@ class IndexEntry(Struct, frozen=True):
     valid_from: float = -math.inf
     valid_to: float = math.inf
     row_tag: bytes = bytes(KEY_BYTES)
+    extras: Mapping[str, bytes] = {}
 
 
 def build(entries: Sequence[IndexEntry], dimensions: int) -> Segment:
@@ -74,7 +80,7 @@ def build(entries: Sequence[IndexEntry], dimensions: int) -> Segment:
     in_title = np.repeat(np.arange(len(fields)) % 2, list(map(len, fields)))
     topics = _keys([topic for entry in entries for topic in entry.topics])
     pairs = _numbers(chain.from_iterable(entry.pairs for entry in entries), np.uint64)
-    return _assembled(
+    segment = _assembled(
         dimensions,
         {
             "ids": _keys([uuid.UUID(entry.memory_id).bytes for entry in entries]),
@@ -102,6 +108,14 @@ def build(entries: Sequence[IndexEntry], dimensions: int) -> Segment:
         ),
         windows=_windows(entries, dimensions),
     )
+    return _with_extras(
+        segment,
+        {
+            name: kind.collect([entry.extras.get(name, b"") for entry in entries], segment)
+            for name, kind in KINDS.items()
+            if any(name in entry.extras for entry in entries)
+        },
+    )
 
 
 def merge(segments: Sequence[tuple[Segment, npt.NDArray[np.bool_]]]) -> Segment:
@@ -119,7 +133,7 @@ def merge(segments: Sequence[tuple[Segment, npt.NDArray[np.bool_]]]) -> Segment:
     dimensions = {part.segment.dimensions for part in embedded}
     if len(dimensions) > 1:
         raise ValueError("segments of different dimensions cannot be merged")
-    return _assembled(
+    merged = _assembled(
         dimensions.pop(),
         {
             name: np.concatenate([getattr(part.segment, name)[part.rows] for part in parts])
@@ -136,6 +150,25 @@ def merge(segments: Sequence[tuple[Segment, npt.NDArray[np.bool_]]]) -> Segment:
             np.concatenate([part.segment.window_ends[part.windows] for part in parts]),
             _vectors(embedded),
         ),
+    )
+    return _with_extras(
+        merged,
+        {
+            name: kind.merge(
+                [Source(p.segment, p.segment.extra(name), p.rows) for p in parts], merged
+            )
+            for name, kind in KINDS.items()
+            if any(name in part.segment.kinds for part in parts)
+        },
+    )
+
+
+def _with_extras(segment: Segment, extras: Mapping[str, Extra]) -> Segment:
+    return replace(
+        segment,
+        kinds=tuple(extras),
+        partial=tuple(name for name, extra in extras.items() if not extra.there.all()),
+        extras={name: Late(None, extra) for name, extra in extras.items()},
     )
 
 

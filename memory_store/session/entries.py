@@ -1,7 +1,8 @@
 """From memories to index entries: language, keyed terms, windows and their vectors.
 
-Boundary: plain text comes in; what leaves holds keyed hashes, offsets and vectors. The words seen
-on the way are remembered by the blinder for one batch run at most (see :class:`Blinder`).
+Boundary: plain text comes in; what leaves holds keyed hashes, offsets and vectors, and the records
+of extra kinds, which are plain until they are sealed. The words seen on the way are remembered by
+the blinder for one batch run at most (see :class:`Blinder`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Struct, msgpack
 
 from memory_store.code.facts import facts
 from memory_store.crypto.blinding import Blinder
@@ -41,6 +42,12 @@ EMBEDDED_AT_ONCE = 32  # windows, a quarter of a second's work: batches of the e
 TITLE_TOKENS = 32  # of a window's budget at most; longer titles are cut in front of the text
 
 Vectors = npt.NDArray[np.float32]
+
+
+Record = Callable[[Memory, str], Struct]
+"""Makes a kind's record of a memory that is analysed as in a language."""
+RECORDS: dict[str, Record] = {}
+"""By the kinds of :data:`memory_store.index.kinds.KINDS`: what makes a document's record."""
 
 
 class Windows(Struct, frozen=True):
@@ -260,6 +267,7 @@ def _entry(
         vectors=embedded.vectors,
         valid_from=epoch(memory.valid_from) if memory.valid_from else -math.inf,
         valid_to=epoch(memory.valid_to) if memory.valid_to else math.inf,
+        extras={kind: msgpack.encode(make(memory, language)) for kind, make in RECORDS.items()},
     )
 
 

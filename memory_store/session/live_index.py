@@ -172,7 +172,8 @@ class LiveIndex:
         for part in storage.segments.parts([*missing], ["main", "vectors"]):
             row = missing[part[0]]
             keys = self._keyring.of(row.collection)
-            segment = opened_segment(keys, row, part[1], partial(self._sealed_pairs, row.id))
+            late = partial(self._sealed_pairs, row.id), partial(self._sealed_extra, row.id)
+            segment = opened_segment(keys, row, part[1], *late)
             alive = np.ones(segment.count, dtype=np.bool_)
             self._loaded[row.id] = _Loaded(row, segment, alive)
             # changes between the segment's writing and now apply to it
@@ -188,8 +189,19 @@ class LiveIndex:
             self._keyring.check_open()
             found = dict(self._connection.segments.parts([segment], ["pairs"]))
         if segment not in found:
-            raise SupersededError("the index is being written too often to be searched")
+            raise _superseded()
         return found[segment]["pairs"]
+
+    def _sealed_extra(self, segment: str, kind: str) -> bytes | None:
+        """An extra part of a segment, when it is first asked for; ``None`` where the segment is
+        there and the part is not. Raises SupersededError where the segment is gone by then."""
+        with self._lock:
+            self._keyring.check_open()
+            with self._connection.reading() as storage:
+                found = storage.segments.extra(segment, kind)
+                if found is None and not storage.segments.is_there(segment):
+                    raise _superseded()
+        return found
 
     def _leave(self, segment: Segment) -> None:
         """Overwrite a segment that was replaced once no search uses it any more, or at the lock."""
@@ -274,6 +286,10 @@ class LiveIndex:
             self._snapshot = None
             self._made_of = []
             self._connection.close()
+
+
+def _superseded() -> SupersededError:
+    return SupersededError("the index is being written too often to be searched")
 
 
 def _refuse_unless(agrees: bool, collection: str, account: Manifest, count: int) -> None:

@@ -7,7 +7,7 @@ what already has the present model's vectors and its collection's analysis is le
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from memory_store.errors import ModelUnavailableError
 from memory_store.index.segment import IndexEntry, build
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import Embedding, unheard
+from memory_store.session.extras import without_records
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.sealed_segments import write_index_segment
@@ -165,14 +166,15 @@ def _within(
 
 
 def _pending(
-    snapshot: Snapshot, wanted: Iterable[str], models: Container[str], *, whole: bool
+    snapshot: Snapshot, wanted: Sequence[str], models: Container[str], *, whole: bool
 ) -> Iterator[str]:
-    """The memories to renew: stale ones, and those without vectors where there is a model; all if
-    ``whole``."""
+    """The memories to renew: stale ones, those without vectors where there is a model, and those
+    without a record of some kind; all if ``whole``."""
+    lacking = without_records(snapshot, wanted)
     for collection in wanted:
         for ordinal in np.flatnonzero(snapshot.visible([collection])).tolist():
             lacks = collection in models and not snapshot.windows(ordinal)
-            if whole or lacks or snapshot.stale[ordinal]:
+            if whole or lacks or snapshot.stale[ordinal] or lacking[ordinal]:
                 yield snapshot.id(ordinal)
 
 

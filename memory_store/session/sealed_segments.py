@@ -15,11 +15,11 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from memory_store.errors import TamperedError
-from memory_store.index.codec import Part, decode, encode
+from memory_store.index.codec import Part, decode, encode, encode_extras
 from memory_store.index.layout import Segment
 from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault.keyring import CollectionKeys
-from memory_store.vault.segments import unseal_part, write_segment
+from memory_store.vault.segments import unseal_extra, unseal_part, write_segment
 from memory_store.vault.settings import AUTO, Settings
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.segments import SegmentRow
@@ -33,19 +33,26 @@ def opened_segment(
     row: SegmentRow,
     sealed: Mapping[str, bytes],
     sealed_pairs: Callable[[], bytes],
+    sealed_extra: Callable[[str], bytes | None],
 ) -> Segment:
     """Open and decode the parts ``main`` and ``vectors`` of a segment that was read.
 
-    Its pairs stay sealed until a phrase is asked for. Raises TamperedError when its bytes are not a
-    segment.
+    Its pairs stay sealed until a phrase is asked for, its extra parts until one of their kind is.
+    Raises TamperedError when its bytes are not a segment.
     """
     main = unseal_part(keys, row, "main", sealed["main"])
     vectors = unseal_part(keys, row, "vectors", sealed["vectors"])
-    return _decoded(row, main, vectors, lambda: unseal_part(keys, row, "pairs", sealed_pairs()))
+    return _decoded(
+        row,
+        main,
+        vectors,
+        lambda: unseal_part(keys, row, "pairs", sealed_pairs()),
+        lambda kind: unseal_extra(keys, row, kind, sealed_extra(kind)),
+    )
 
 
 def load_segment(storage: Storage, keys: CollectionKeys, row: SegmentRow) -> Segment:
-    """One segment whose vectors and pairs are read when they are first asked for.
+    """One segment whose vectors, pairs and extra parts are read when they are first asked for.
 
     For a caller that reads within one transaction. Raises TamperedError when its bytes are not a
     segment.
@@ -57,12 +64,22 @@ def load_segment(storage: Storage, keys: CollectionKeys, row: SegmentRow) -> Seg
             raise TamperedError(f"vault_segments of {row.id}: is gone")
         return unseal_part(keys, row, part, found[row.id][part])
 
-    return _decoded(row, opened("main"), partial(opened, "vectors"), partial(opened, "pairs"))
+    def extra(kind: str) -> memoryview:
+        return unseal_extra(keys, row, kind, storage.segments.extra(row.id, kind))
+
+    late = partial(opened, "vectors"), partial(opened, "pairs"), extra
+    return _decoded(row, opened("main"), *late)
 
 
-def _decoded(row: SegmentRow, main: memoryview, vectors: Part, pairs: Part) -> Segment:
+def _decoded(
+    row: SegmentRow,
+    main: memoryview,
+    vectors: Part,
+    pairs: Part,
+    extra: Callable[[str], memoryview],
+) -> Segment:
     try:
-        segment = decode(main, vectors, pairs)
+        segment = decode(main, vectors, pairs, extra)
     except ValueError as error:
         raise TamperedError(f"vault_segments of {row.id}: {error}") from None
     if segment.count != row.documents:
@@ -75,13 +92,16 @@ def write_index_segment(
 ) -> None:
     """Seal and store a segment, and overwrite it: what stays in memory is read from the vault."""
     try:
-        parts = encode(segment)
+        parts, extras = encode(segment), encode_extras(segment)
     finally:
         segment.wipe()
+    named = {**parts._asdict(), "extras": extras}
     try:
-        write_segment(storage, keys, documents=segment.count, model=mark, **parts._asdict())
+        write_segment(storage, keys, documents=segment.count, model=mark, **named)
     finally:
         parts.wipe()
+        for extra in extras.values():
+            extra[:] = bytes(len(extra))
 
 
 def living_tags(segment: Segment, alive: npt.NDArray[np.bool_]) -> bytes:

@@ -20,6 +20,7 @@ from msgspec import structs
 
 from memory_store.crypto.blinding import SUM_MODULUS
 from memory_store.errors import MemoryStoreError, TamperedError
+from memory_store.index.layout import Segment
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import Memory
 from memory_store.session.comparison import EntryChecks, Model
@@ -38,6 +39,7 @@ from memory_store.vault.collections import check_named
 from memory_store.vault.expansions import stored
 from memory_store.vault.manifest import CONTENT_FORMAT, earlier_total, read_manifest, rows_of
 from memory_store.vault.rows import content_tag, open_memories, own_tag, read_origins, topic_tags
+from memory_store.vault.segments import unseal_extra
 from memory_store.vault.settings import FILLING, MEMORY
 from memory_store.vault.share_check import share_checks
 from memory_store.vault.slots import OWNER, list_slots
@@ -138,6 +140,7 @@ class _Work:
         for row in storage.segments.rows():
             if row.collection in self._readable:
                 yield f"segment {row.id}", partial(self._segment, row)
+        yield "vault_segment_parts", self._extra_parts
         if vault.settings.format >= FORMAT_VERSION:
             yield from _rows_of_format_3(vault, storage)
         if vault.keyring.is_owner:
@@ -182,8 +185,24 @@ class _Work:
         try:
             _refuse_unless(len(segment.vectors) == segment.windows, "vectors are missing")
             segment.pairs.rows(0)
+            self._extras(row, segment)
         finally:
             segment.wipe()
+
+    def _extras(self, row: SegmentRow, segment: Segment) -> None:
+        """Its extra parts: those that it names, whether this version knows their kinds or not."""
+        keys, stored = self._vault.keyring.of(row.collection), self._storage.segments
+        there = stored.extras(row.id)
+        for kind in {*segment.kinds, *there}:
+            unseal_extra(keys, row, kind, there.get(kind))
+            _refuse_unless(kind in segment.kinds, f"its part {kind} is one that it does not name")
+        for late in segment.extras.values():
+            late.get()
+
+    def _extra_parts(self) -> None:
+        segments = {row.id for row in self._storage.segments.rows()}
+        stray = {segment for segment, _ in self._storage.segments.extra_kinds()} - segments
+        _refuse_unless(not stray, "has parts of segments that are not there")
 
     def _memory(self, memory: str) -> None:
         keyring = self._vault.keyring

@@ -4,19 +4,22 @@ Boundary: bytes in, sealed rows out, and back; what the bytes mean is the index'
 is written once, in the transaction that writes its memories. A memory that is edited or deleted
 later gets a row in ``vault_changes``: its entry is dead in every segment whose ``sequence`` is
 smaller than that row's. Segments without their rows, or rows without their segments, disagree
-with the collection's manifest.
+with the collection's manifest. Extra parts lie in rows of their own, bound to the segment that they
+were written with, whose part ``main`` names them: one that is gone or another's is noticed.
 """
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from memory_store.crypto.sealing import Place
+from memory_store.errors import TamperedError
 from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.storage import Storage
-from memory_store.vault.storage.segments import PARTS, SegmentRow
+from memory_store.vault.storage.segments import EXTRA_TABLE, PARTS, SegmentRow
 
 UPDATED, DELETED, REINDEXED = "updated", "deleted", "reindexed"
 
@@ -30,6 +33,7 @@ def write_segment(
     main: bytes | bytearray,
     vectors: bytes | bytearray,
     pairs: bytes | bytearray,
+    extras: Mapping[str, bytes | bytearray],
 ) -> str:
     """Seal and store one segment at the present sequence. Returns its id."""
     sequence = storage.segments.newest_change()
@@ -39,13 +43,27 @@ def write_segment(
         part: keys.seal("segment", _place(keys, row, part), content)
         for part, content in parts.items()
     }
-    storage.segments.insert(row, sealed)
+    apart = {
+        kind: keys.seal("segment", _extra_place(keys, row, kind), content)
+        for kind, content in extras.items()
+    }
+    storage.segments.insert(row, sealed, apart)
     return row.id
 
 
 def unseal_part(keys: CollectionKeys, segment: SegmentRow, part: str, sealed: bytes) -> memoryview:
     """Open one part of a segment."""
     return keys.unseal("segment", _place(keys, segment, part), sealed)
+
+
+def unseal_extra(
+    keys: CollectionKeys, segment: SegmentRow, kind: str, sealed: bytes | None
+) -> memoryview:
+    """Open an extra part of a segment that names it. Raises TamperedError where there is none."""
+    place = _extra_place(keys, segment, kind)
+    if sealed is None:
+        raise TamperedError(f"{place}: is gone")
+    return keys.unseal("segment", place, sealed)
 
 
 def same_content(segment: SegmentRow, other: SegmentRow) -> bool:
@@ -56,14 +74,21 @@ def same_content(segment: SegmentRow, other: SegmentRow) -> bool:
 def reseal_segment(storage: Storage, keys: CollectionKeys, row: SegmentRow) -> None:
     """Seal a segment's parts in the newest epoch (inside the caller's transaction)."""
     for parts in dict(storage.segments.parts([row.id])).values():
-        sealed = {part: _resealed(keys, row, part, blob) for part, blob in parts.items()}
+        sealed = {
+            part: _resealed(keys, _place(keys, row, part), blob) for part, blob in parts.items()
+        }
         storage.segments.replace(row.id, keys.epoch, sealed)
+    extras = storage.segments.extras(row.id)
+    places = {kind: _extra_place(keys, row, kind) for kind in extras}
+    sealed = {kind: _resealed(keys, places[kind], blob) for kind, blob in extras.items()}
+    if extras:
+        storage.segments.replace_extras(row.id, sealed)
 
 
-def _resealed(keys: CollectionKeys, row: SegmentRow, part: str, blob: bytes) -> bytes:
-    content = unseal_part(keys, row, part, blob)
+def _resealed(keys: CollectionKeys, place: Place, blob: bytes) -> bytes:
+    content = keys.unseal("segment", place, blob)
     try:
-        return keys.seal("segment", _place(keys, row, part), content)
+        return keys.seal("segment", place, content)
     finally:
         content[:] = bytes(len(content))
 
@@ -77,3 +102,9 @@ def replace_main(storage: Storage, keys: CollectionKeys, row: SegmentRow, main: 
 def _place(keys: CollectionKeys, row: SegmentRow, part: str) -> Place:
     """Every clear column is bound: an older segment cannot pass for one written later."""
     return keys.place("vault_segments", part, f"{row.id}|{row.model}|{row.documents}", row.sequence)
+
+
+def _extra_place(keys: CollectionKeys, row: SegmentRow, kind: str) -> Place:
+    """As :func:`_place`, with the kind: no part of another segment or kind can stand there."""
+    bound = f"{row.id}|{kind}|{row.model}|{row.documents}"
+    return keys.place(EXTRA_TABLE, "sealed", bound, row.sequence)

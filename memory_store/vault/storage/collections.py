@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from memory_store.vault.storage.segments import EXTRA_TABLE
 from memory_store.vault.storage.table import LISTED, Table, listed
 
 _COUNTS = {
@@ -23,6 +24,10 @@ _COUNTS = {
         from vault_segments where collection {LISTED}
     """,
 }
+_EXTRA_BYTES = f"""
+    select sum(length(sealed)) from vault_segment_parts
+    where segment in (select id from vault_segments where collection {LISTED})
+"""
 _KEYLESS = "collection not in (select collection from vault_collection_keys where principal = 0)"
 _SWEEP = (
     f"delete from memory_topics where memory in (select id from memories where {_KEYLESS})",
@@ -39,6 +44,9 @@ _SWEEP = (
     f"delete from vault_segments where {_KEYLESS}",
     f"delete from vault_manifests where {_KEYLESS}",
 )
+_SWEEP_EXTRAS = """
+    delete from vault_segment_parts where segment not in (select id from vault_segments)
+"""
 
 
 class SettingsTable(Table):
@@ -120,13 +128,17 @@ class CollectionsTable(Table):
 
     def sweep(self) -> None:
         """Delete every row that no key of the owner opens any more."""
-        for statement in _SWEEP:
+        extras = (_SWEEP_EXTRAS,) if self.has(EXTRA_TABLE) else ()
+        for statement in (*_SWEEP, *extras):
             self._run(statement)
 
     def statistics(self, collections: Collection[str]) -> dict[str, int]:
         """Counts of rows, and bytes of what is sealed, in some collections."""
         mine = (listed(sorted(collections)),)
-        return {name: self._number(query, mine) for name, query in _COUNTS.items()}
+        counted = {name: self._number(query, mine) for name, query in _COUNTS.items()}
+        if self.has(EXTRA_TABLE):
+            counted["index_bytes"] += self._number(_EXTRA_BYTES, mine)
+        return counted
 
     def earlier_names(self) -> dict[str, bytes]:
         """Collection → its sealed name, as formats before the third have it."""

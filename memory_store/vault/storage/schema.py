@@ -84,6 +84,10 @@ LATER_TABLES = {
     "vault_audit": "sequence integer primary key, sealed blob not null",
     "vault_identities": "principal integer primary key, public blob not null",
     "vault_shares": "collection text primary key, sealed blob not null",
+    "vault_segment_parts": (
+        "segment text not null, kind text not null, sealed blob not null, "
+        "primary key (segment, kind)"
+    ),
 }
 """What a vault of any format may do without: it gets them when they are needed.
 
@@ -95,6 +99,7 @@ LATER_MIGRATIONS = {
     "0002_expansions": ("vault_expansions",),
     "0003_audit": ("vault_audit",),
     "0004_sharing": ("vault_identities", "vault_shares"),
+    "0006_segment_parts": ("vault_segment_parts",),
 }
 VAULT_TABLES = tuple(name for name in FIRST_TABLES if name.startswith("vault_"))
 """Machinery: a Datasette hides these, and the later ones."""

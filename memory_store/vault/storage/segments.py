@@ -1,4 +1,5 @@
-"""The tables ``vault_segments`` and ``vault_changes``: the sealed index, and what is dead in it.
+"""The tables ``vault_segments``, ``vault_segment_parts`` and ``vault_changes``: the sealed index,
+its extra parts, and what is dead in it.
 
 Boundary: sealed parts and ids pass.
 """
@@ -10,8 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import astuple
 
+from memory_store.vault.storage.schema import create_later_tables
 from memory_store.vault.storage.table import LISTED, Table, listed
 
+EXTRA_TABLE = "vault_segment_parts"
 PARTS = ("main", "vectors", "pairs")
 
 
@@ -55,10 +58,17 @@ class Segments(Table):
         for segment, *sealed in self._connection.execute(query, (listed(ids),)):
             yield segment, dict(zip(names, sealed, strict=True))
 
-    def insert(self, row: SegmentRow, sealed: Mapping[str, bytes]) -> None:
-        """Write a segment with its sealed parts."""
+    def insert(
+        self, row: SegmentRow, sealed: Mapping[str, bytes], extras: Mapping[str, bytes]
+    ) -> None:
+        """Write a segment with its sealed parts, and the extra ones by kind."""
         into = f"into vault_segments ({_COLUMNS}, {', '.join(PARTS)})"
         self._insert(into, (*astuple(row), *(sealed[part] for part in PARTS)))
+        if extras:
+            if not self.has(EXTRA_TABLE):
+                create_later_tables(self._connection, [EXTRA_TABLE])
+            rows = [(row.id, kind, content) for kind, content in extras.items()]
+            self._insert("into vault_segment_parts (segment, kind, sealed)", *rows)
 
     def replace(self, segment: str, epoch: int, sealed: Mapping[str, bytes]) -> None:
         """Write some parts of a segment anew, sealed in that epoch."""
@@ -70,7 +80,43 @@ class Segments(Table):
 
     def delete(self, ids: Iterable[str]) -> None:
         """Delete segments."""
-        self._run(f"delete from vault_segments where id {LISTED}", (listed(ids),))
+        gone = (listed(ids),)
+        self._run(f"delete from vault_segments where id {LISTED}", gone)
+        if self.has(EXTRA_TABLE):
+            self._run(f"delete from vault_segment_parts where segment {LISTED}", gone)
+
+    # -- extra parts ---------------------------------------------------------------------------
+
+    def is_there(self, segment: str) -> bool:
+        """Whether there is a segment of that id."""
+        return self._first("select 1 from vault_segments where id = ?", (segment,)) is not None
+
+    def extra_kinds(self) -> set[tuple[str, str]]:
+        """The (segment, kind) of every extra part."""
+        if not self.has(EXTRA_TABLE):
+            return set()
+        return set(self._all("select segment, kind from vault_segment_parts"))
+
+    def extra(self, segment: str, kind: str) -> bytes | None:
+        """A segment's sealed extra part of a kind; ``None`` where there is none."""
+        if not self.has(EXTRA_TABLE):
+            return None
+        query = "select sealed from vault_segment_parts where segment = ? and kind = ?"
+        return self._value(query, (segment, kind))
+
+    def extras(self, segment: str) -> dict[str, bytes]:
+        """Kind → sealed extra part of a segment."""
+        if not self.has(EXTRA_TABLE):
+            return {}
+        query = "select kind, sealed from vault_segment_parts where segment = ?"
+        return dict(self._all(query, (segment,)))
+
+    def replace_extras(self, segment: str, sealed: Mapping[str, bytes]) -> None:
+        """Write extra parts of a segment anew."""
+        self._run_all(
+            "update vault_segment_parts set sealed = ? where segment = ? and kind = ?",
+            [(content, segment, kind) for kind, content in sealed.items()],
+        )
 
     # -- the log of changes --------------------------------------------------------------------
 

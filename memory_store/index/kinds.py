@@ -1,0 +1,8 @@
+"""The kinds of extra parts that a segment has; see :mod:`memory_store.index.extras`."""
+
+from __future__ import annotations
+
+from memory_store.index.extras import ExtraKind
+
+KINDS: dict[str, ExtraKind] = {}
+"""Name → kind. The name stands in clear in the file, and never changes."""

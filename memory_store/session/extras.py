@@ -1,0 +1,97 @@
+"""Reading the extra parts of an opened vault: each living document's record of a kind.
+
+Boundary: records say words of the texts. They are given for the collections whose memories the
+view may open, and for no other; a search permission alone opens none. What is read stays in memory
+with the index, until the lock overwrites it.
+
+:mod:`memory_store.index.extras` says how a kind is added.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from memory_store.errors import TamperedError
+from memory_store.index.extras import Extra, Records
+from memory_store.index.kinds import KINDS
+from memory_store.index.layout import Segment
+from memory_store.index.snapshot import Part, Snapshot
+from memory_store.session.opened_vault import OpenVault
+
+T = TypeVar("T", bound=Struct)
+
+
+def records(
+    vault: OpenVault, kind: Records[T], collections: Collection[str] | None = None
+) -> Iterator[tuple[str, T]]:
+    """``(memory id, record)`` of every living memory that the view may open and that has one.
+
+    ``collections`` are ids (``None``: all). Raises TamperedError.
+    """
+    snapshot = vault.snapshot()
+    for ordinal, record in rows(vault, snapshot, kind, collections):
+        yield snapshot.id(ordinal), record
+
+
+def rows(
+    vault: OpenVault,
+    snapshot: Snapshot,
+    kind: Records[T],
+    collections: Collection[str] | None = None,
+) -> Iterator[tuple[int, T]]:
+    """The same, by the documents of a snapshot of the vault."""
+    for part, extra in parts(vault, snapshot, kind.name, collections):
+        for row in np.flatnonzero(part.alive).tolist():
+            try:
+                record = kind.record(extra, row)
+            except ValueError as error:
+                raise TamperedError(str(error)) from None
+            if record is not None:
+                yield part.base + row, record
+
+
+def record_of(vault: OpenVault, kind: Records[T], memory: str) -> T | None:
+    """The record of one memory; ``None`` where there is none, or the view may not open it."""
+    snapshot = vault.snapshot()
+    ordinal = snapshot.ordinal_of(memory)
+    if ordinal is None or snapshot.collection(ordinal) not in vault.keyring.openable():
+        return None
+    part = snapshot.part_of(ordinal)
+    extra = _extra(part.segment, kind.name)
+    return None if extra is None else kind.record(extra, ordinal - part.base)
+
+
+def parts(
+    vault: OpenVault, snapshot: Snapshot, kind: str, collections: Collection[str] | None = None
+) -> Iterator[tuple[Part, Extra]]:
+    """The segments of a snapshot that have an extra part of a kind, as far as the view may open
+    their memories."""
+    openable = set(vault.keyring.openable())
+    for part in snapshot.parts:
+        asked = collections is None or part.collection in collections
+        if asked and part.collection in openable:
+            extra = _extra(part.segment, kind)
+            if extra is not None:
+                yield part, extra
+
+
+def _extra(segment: Segment, kind: str) -> Extra | None:
+    try:
+        return segment.extra(kind)
+    except ValueError as error:
+        raise TamperedError(str(error)) from None
+
+
+def without_records(snapshot: Snapshot, collections: Collection[str]) -> npt.NDArray[np.bool_]:
+    """bool [size]: the living documents of collections that some kind has no record of yet."""
+    lacking = np.zeros(snapshot.size, np.bool_)
+    for part in snapshot.parts:
+        if part.collection in collections:
+            for kind in KINDS:
+                lacking[part.span] |= part.segment.lacks(kind) & part.alive
+    return lacking

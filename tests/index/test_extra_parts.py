@@ -1,0 +1,190 @@
+"""Extra parts of a segment: a record of each document, sealed, merged and read with the index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from msgspec import Struct
+
+from memory_store.errors import MemoryStoreError, TamperedError
+from memory_store.index.extras import Records
+from memory_store.index.kinds import KINDS
+from memory_store.records import Memory
+from memory_store.scopes import NOTHING, Limits, Scope
+from memory_store.session.entries import RECORDS
+from memory_store.session.extras import record_of, records
+from memory_store.sqlite import connect
+from memory_store.store import MemoryStore
+
+PARTS = "select count(*) from vault_segment_parts where kind = 'shouted'"
+
+
+class Shouted(Struct):
+    """What a memory says in capitals."""
+
+    words: list[str] = []
+
+
+SHOUTED = Records("shouted", Shouted)
+
+
+def shouted(memory: Memory, language: str) -> Shouted:
+    return Shouted([word for word in memory.text.split() if word.isupper()])
+
+
+@pytest.fixture
+def kind(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """A kind that the vault knows once this is called."""
+
+    def added() -> None:
+        monkeypatch.setitem(KINDS, SHOUTED.name, SHOUTED)
+        monkeypatch.setitem(RECORDS, SHOUTED.name, shouted)
+
+    return added
+
+
+@pytest.fixture
+def filled(store: MemoryStore, kind: Callable[[], None]) -> MemoryStore:
+    kind()
+    for day in range(9):  # more than a tier of segments: they were merged
+        store.add(f"note {day} says WEIR and ZANDER{day}")
+    store.add("at work it says BARRAGE", collection="work")
+    return store
+
+
+def said(store: MemoryStore) -> dict[str, list[str]]:
+    return {memory: record.words for memory, record in records(store._opened.vault, SHOUTED)}
+
+
+def rows(store: MemoryStore, query: str = PARTS) -> int:
+    connection = connect(store.path)
+    (count,) = connection.execute(query).fetchone()
+    connection.close()
+    return int(count)
+
+
+def change(store: MemoryStore, statement: str) -> None:
+    connection = connect(store.path)
+    assert connection.execute(statement).rowcount
+    connection.commit()
+    connection.close()
+
+
+def reopened(store: MemoryStore, key_file: Path) -> MemoryStore:
+    store.lock()
+    return MemoryStore.open(store.path, key_file=key_file)
+
+
+def test_each_living_memory_has_its_record_after_merges(
+    filled: MemoryStore, key_file: Path
+) -> None:
+    found = said(filled)
+    assert len(found) == 10
+    assert ["WEIR", "ZANDER7"] in found.values()
+    again = reopened(filled, key_file)
+    assert said(again) == found
+    assert again.verify()["failures"] == []
+    again.lock()
+
+
+def test_a_record_follows_an_edit_and_goes_with_a_deletion(filled: MemoryStore) -> None:
+    first, second, *_ = said(filled)
+    filled.edit(first, text="now it says OTTER")
+    filled.delete(second)
+    vault = filled._opened.vault
+    record = record_of(vault, SHOUTED, first)
+    assert record is not None
+    assert record.words == ["OTTER"]
+    assert record_of(vault, SHOUTED, second) is None
+    assert len(said(filled)) == 9
+
+
+def test_every_segment_has_its_part_and_no_other_segment_has(filled: MemoryStore) -> None:
+    assert rows(filled) == rows(filled, "select count(*) from vault_segments")
+    filled.collections.delete("work")
+    assert rows(filled) == rows(filled, "select count(*) from vault_segments")
+    assert len(said(filled)) == 9
+
+
+def test_a_view_reads_the_records_of_what_it_may_open(filled: MemoryStore) -> None:
+    names = {name: one for one, name in filled.collections.names().items()}
+    work = Scope.of([names["work"]])
+    vault = filled._opened.vault
+    assert len(list(records(vault.limited_to(Limits(work)), SHOUTED))) == 1
+    searching = vault.limited_to(Limits(work, readable=NOTHING))
+    assert list(records(searching, SHOUTED)) == []
+    assert record_of(searching, SHOUTED, next(iter(said(filled)))) is None
+
+
+def test_records_are_sealed_anew_when_keys_are_replaced(
+    filled: MemoryStore, key_file: Path
+) -> None:
+    before = said(filled)
+    filled.keys.rotate()
+    assert said(filled) == before
+    connection = connect(filled.path)
+    sealed = [row for (row,) in connection.execute("select sealed from vault_segment_parts")]
+    connection.close()
+    assert {row[2:6] for row in sealed} == {(1).to_bytes(4, "big")}
+    again = reopened(filled, key_file)
+    assert said(again) == before
+    assert again.verify()["failures"] == []
+    again.lock()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "delete from vault_segment_parts",
+        "update vault_segment_parts set sealed = x'00'",
+        "update vault_segment_parts set kind = 'other'",
+        "update vault_segment_parts set sealed = "
+        "(select sealed from vault_segment_parts order by rowid limit 1)",
+    ],
+)
+def test_a_part_that_is_gone_changed_or_swapped_is_noticed(
+    filled: MemoryStore, key_file: Path, changed: str
+) -> None:
+    filled.lock()
+    change(filled, f"{changed} where rowid = (select max(rowid) from vault_segment_parts)")
+    again = MemoryStore.open(filled.path, key_file=key_file)
+    with pytest.raises(TamperedError, match="vault_segment_parts"):
+        said(again)
+    assert any("segment" in failure for failure in again.verify()["failures"])
+    assert again.search("weir")  # what does not need the part goes on
+    again.lock()
+
+
+def test_a_part_of_no_segment_is_noticed(filled: MemoryStore) -> None:
+    change(filled, "insert into vault_segment_parts values ('none', 'shouted', x'00')")
+    assert any("vault_segment_parts" in failure for failure in filled.verify()["failures"])
+
+
+def test_a_locked_vault_reads_none(filled: MemoryStore) -> None:
+    said(filled)
+    segment = filled._opened.vault.snapshot().parts[0].segment
+    extra = segment.extra(SHOUTED.name)
+    assert extra is not None
+    assert extra.data.any()  # type: ignore[attr-defined]
+    filled.lock()
+    assert not extra.data.any()  # type: ignore[attr-defined]
+    with pytest.raises(MemoryStoreError):
+        said(filled)
+
+
+def test_a_vault_of_before_the_kind_gets_its_records_by_a_reindex(
+    store: MemoryStore, kind: Callable[[], None]
+) -> None:
+    for day in range(5):
+        store.add(f"note {day} says WEIR")
+    change(store, "drop table vault_segment_parts")  # as if it had been made before there was one
+    kind()
+    assert said(store) == {}
+    store.add("later it says OTTER")
+    assert list(said(store).values()) == [["OTTER"]]
+    assert store.reindex() == 5
+    assert len(said(store)) == 6
+    assert store.reindex() == 0
+    assert store.verify()["failures"] == []
