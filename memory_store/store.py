@@ -151,6 +151,8 @@ class MemoryStore(Actions):
     texts = reads.texts
     references = reads.references
     generation = reads.generation
+    links = late(lambda: actions.links.links)
+    related = late(lambda: actions.links.related)
 
     add = late(lambda: actions.writes.add)
     add_many = late(lambda: actions.writes.add_many)

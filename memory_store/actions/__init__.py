@@ -8,6 +8,7 @@ code         source code by its syntax: outlines, symbols, who depends on what, 
 collections  their names, settings and members, how current they are; delete one by its key
 key_…        slots, devices, rotation, sharing
 settings     what holds for the whole vault, and where its topics are kept
+links        what links to what, and what is near
 sources      which paths were imported, and which are read again
 vaults       models, sizes and counts, and whether the vault is what it was
 trail        who did what
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         key_rotation,
         key_sharing,
         key_slots,
+        links,
         settings,
         sources,
         trail,

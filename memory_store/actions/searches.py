@@ -51,7 +51,7 @@ def search(opened: Opened, /, query: str | SearchRequest = "", **options: Any) -
     Raises BadInputError naming the parameter, LockedError after a lock.
     """
     request = search_request(query, **options)
-    found = _elsewhere(opened, "search", request) or _here(opened, request)
+    found = _elsewhere(opened, "search", request) or search_here(opened, request)
     warning = opened.vault.first_warning()
     return replace(found, degraded=(warning, *found.degraded)) if warning else found
 
@@ -67,14 +67,14 @@ def search_by_places(
     the caller had to take it apart. Raises as :func:`search`.
     """
     found = _elsewhere(opened, "search_by_places", request)
-    return found or _here(opened, request, by_places=True, parsed=parsed)
+    return found or search_here(opened, request, by_places=True, parsed=parsed)
 
 
 def _elsewhere(opened: Opened, method: str, request: SearchRequest) -> SearchResponse | None:
     return None if opened.elsewhere is None else opened.elsewhere(opened.views, method, request)
 
 
-def _here(opened: Opened, request: SearchRequest, **known: Any) -> SearchResponse:
+def search_here(opened: Opened, request: SearchRequest, **known: Any) -> SearchResponse:
     """One search in this process.
 
     ``known`` are the fields of its context that the caller knows. The first search of all needs

@@ -27,6 +27,8 @@ GROUPS = {
         "add": ("imports", "Add one memory and print its id."),
         "list": ("memories", "List memories, newest first."),
         "get": ("memories", "Show one memory's whole text."),
+        "links": ("links", "Show what a memory links to, and what links to it."),
+        "related": ("links", "Show the memories nearest to one, and why."),
         "edit": ("memories", "Change a memory."),
         "done": ("memories", "Mark memories as completed (a task becomes task_done)."),
         "reopen": ("memories", "Mark completed memories as open again (task_done becomes task)."),

@@ -26,6 +26,7 @@ from memory_store.records import DONE_SUFFIX, Memory
 from memory_store.text.chunks import Span, passages, windows
 from memory_store.text.identifiers import CODE, path_terms
 from memory_store.text.language import detect_language
+from memory_store.text.links import links, links_of_fields
 from memory_store.text.tokens import phrase_terms, terms
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.rows import content_tag, topic_tags
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 LANGUAGE_SAMPLE = 600
 LANGUAGE_SAMPLE_OF_CODE = 2_000  # code does not count: a text that begins with some needs more
 EMBEDDED_AT_ONCE = 32  # windows, a quarter of a second's work: batches of the embedder, whole ones
+MOST_TARGETS = 500  # distinct links of each kind that are kept of one memory
 TITLE_TOKENS = 32  # of a window's budget at most; longer titles are cut in front of the text
 
 Vectors = npt.NDArray[np.float32]
@@ -82,6 +84,16 @@ def indexable(keyring: Keyring, memory: Memory) -> Indexable:
     """A memory with the tags that its keys give its content and topics."""
     tag = content_tag(keyring.of(VAULT_SCOPE), memory.title, memory.text)
     return Indexable(memory, tag, tuple(topic_tags(keyring.of(memory.collection), memory.topics)))
+
+
+def link_targets(memory: Memory) -> dict[str, list[str]]:
+    """The targets of the links that a memory holds, as they are written; source code has none."""
+    if memory.type.removesuffix(DONE_SUFFIX) == CODE:
+        return {}
+    found: dict[str, dict[str, None]] = {}
+    for link in (*links(memory.text), *links_of_fields(memory.metadata)):
+        found.setdefault(link.kind, {})[link.target] = None
+    return {kind: list(targets)[:MOST_TARGETS] for kind, targets in found.items()}
 
 
 def text_windows(embedder: Embedder, title: str, text: str) -> list[Span]:

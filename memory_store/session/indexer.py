@@ -16,7 +16,14 @@ from memory_store.errors import ModelUnavailableError
 from memory_store.index.segment import IndexEntry
 from memory_store.records import Memory
 from memory_store.session.embedders import check_model
-from memory_store.session.entries import Indexable, Making, Windows, index_entries, indexable
+from memory_store.session.entries import (
+    Indexable,
+    Making,
+    Windows,
+    index_entries,
+    indexable,
+    link_targets,
+)
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.sealed_segments import IndexModel, index_model
 from memory_store.session.writer import Prepared
@@ -90,7 +97,10 @@ class Indexer:
             items = [indexable(keyring, one) for one, _ in batch if one.collection == collection]
             entries = self._entries(collection, items, self._making(collection)[0])
             prepared |= {entry.memory_id: entry for entry in entries}
-        return [Prepared(memory, origin, prepared[memory.id]) for memory, origin in batch]
+        return [
+            Prepared(memory, origin, prepared[memory.id], link_targets(memory))
+            for memory, origin in batch
+        ]
 
     def _entries(
         self, collection: str, items: Sequence[Indexable], making: Making

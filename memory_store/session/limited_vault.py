@@ -26,6 +26,7 @@ from memory_store.vault.storage import Storage
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Snapshot
+    from memory_store.session.link_graph import LinkGraph
     from memory_store.session.readers import KnownRows
     from memory_store.session.whole_vault import WholeVault
 
@@ -144,6 +145,10 @@ class LimitedVault:
         snapshot = self._whole.snapshot(whole=whole)
         self.keyring.follow()
         return snapshot.limited_to(self.keyring.readable())
+
+    def link_graph(self) -> LinkGraph:
+        """Which memory links to which, of those that may be opened here."""
+        return self._whole.link_graphs.of(self)
 
     def add_collection(self, name: str, choice: CollectionSettings, owner: str | None) -> str:
         """A new collection in the vault, and in here from now on."""

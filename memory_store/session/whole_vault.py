@@ -20,6 +20,7 @@ from memory_store.index.snapshot import Snapshot
 from memory_store.scopes import Limits
 from memory_store.session.collections import CollectionChange, Collections
 from memory_store.session.gate import Gate
+from memory_store.session.link_graph import LinkGraph, LinkGraphs
 from memory_store.session.live_index import LiveIndex
 from memory_store.session.readers import KnownRows, Readers
 from memory_store.sqlite import WRITABLE, FileAccess, sqlite3
@@ -78,6 +79,7 @@ class WholeVault:
         kept = keyring.is_owner and not keyring.strict and not access.read_only
         self.expansions: Expansions = Expansions(path, keyring, on_disk=kept)
         keyring.when_unknown(self.refresh_settings)
+        self.link_graphs = LinkGraphs()
         self.index = LiveIndex(keyring, Storage.open(path, read_only=True, access=access))
         self._older = rollback_warning(vault, path, counters(self._writer)) is not None
         self._warned = False
@@ -146,6 +148,10 @@ class WholeVault:
         if settings.revision > self.settings.revision:
             self.settings = settings
         return snapshot
+
+    def link_graph(self) -> LinkGraph:
+        """Which memory links to which."""
+        return self.link_graphs.of(self)
 
     @property
     def index_loaded(self) -> bool:
@@ -298,6 +304,7 @@ class WholeVault:
             with contextlib.suppress(sqlite3.Error):
                 remember(self.vault, self.path, counters(self._writer))
         self.keyring.wipe()
+        self.link_graphs.wipe()
         self.index.wipe()
         self._readers.close()
         self._writer.close()

@@ -41,11 +41,15 @@ MOST_DOCUMENTS = 32_768  # in a segment: its sealed parts stay far below SQLite'
 
 
 class Prepared(Struct, frozen=True):
-    """A memory ready to be written. Version 1 is new; a later one replaces the version before."""
+    """A memory ready to be written. Version 1 is new; a later one replaces the version before.
+
+    ``links`` are the targets of the links in it, by how they are written.
+    """
 
     memory: Memory
     origin: Origin
     entry: IndexEntry
+    links: Mapping[str, Sequence[str]] = {}
 
 
 def write_batch(
@@ -88,7 +92,14 @@ def _insert(
     """Rows, segment and account of one collection's memories."""
     hashed = settings.topics_kept != MEMORY
     written = [(item.memory, item.origin) for item in items]
-    tags = insert_memories(storage, keys, written, strict=settings.strict, hash_topics=hashed)
+    tags = insert_memories(
+        storage,
+        keys,
+        written,
+        strict=settings.strict,
+        hash_topics=hashed,
+        links=[item.links for item in items],
+    )
     entries = [replace(item.entry, row_tag=tag) for item, tag in zip(items, tags, strict=True)]
     write_index_segment(storage, keys, build(entries, model.dimensions), model.mark)
     account(storage, keys, added=tags)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hmac import compare_digest
 from itertools import chain, islice
 from typing import Any, Protocol
@@ -150,21 +150,27 @@ def insert_memories(
     *,
     strict: bool,
     hash_topics: bool,
+    links: Sequence[Mapping[str, Sequence[str]]] | None = None,
 ) -> list[bytes]:
     """Seal new memories (or new versions) of one collection and write their rows.
+
+    ``links`` are those that each of their texts holds: by how they are written, the targets.
 
     ``strict``: without type and times in clear. ``hash_topics``: with rows in ``memory_topics``.
     Returns their row tags. The caller holds a transaction.
     """
     contents, bodies = _bodies_of(storage, keys, [memory for memory, _ in memories])
     rows, tags = [], []
-    for (memory, _), content in zip(memories, contents, strict=True):
+    written = links or [{}] * len(memories)
+    for (memory, _), content, targets in zip(memories, contents, written, strict=True):
         head = {name: getattr(memory, name) for name in HEAD_KEYS}
         head["topics"] = list(memory.topics)
         head["metadata"] = dict(memory.metadata)
         head["content"] = content
         if memory.superseded_by is not None:
             head["superseded_by"] = memory.superseded_by
+        if targets:
+            head["links"] = {kind: list(names) for kind, names in targets.items()}
         encoded = _compact_json(head)
         place = keys.place("memories", "head", memory.id, memory.version)
         rows.append(

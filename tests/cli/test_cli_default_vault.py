@@ -133,7 +133,7 @@ def test_help_and_mistakes_are_answered_without_a_vault(private_folders: Path) -
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [("serch", "search"), ("e", "edit or export or eval"), ("re", "reopen or reindex")],
+    [("edti", "edit"), ("e", "edit or export or eval"), ("re", "related or reopen or reindex")],
 )
 def test_a_command_that_is_not_there_names_what_may_be_meant(given: str, said: str) -> None:
     answer = CliRunner().invoke(main, [given])
@@ -143,4 +143,4 @@ def test_a_command_that_is_not_there_names_what_may_be_meant(given: str, said: s
 
 def test_a_beginning_that_only_one_command_has_is_enough(run: Run) -> None:
     texts(run("add", "ducks"))
-    assert "ducks" in texts(run("li"))
+    assert "ducks" in texts(run("lis"))

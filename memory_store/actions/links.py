@@ -1,0 +1,188 @@
+"""How memories hang together: the links of one, both ways, and what is near it.
+
+Boundary: opens the memory, the texts of those that link to it (for the sentence around the link),
+and the heads of the others, where the caller's keys do. What they do not open is not there: it is
+no target, no backlink, and in no count.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from memory_store.actions.action import Opened, action
+from memory_store.actions.reads import open_all, open_one, shown
+from memory_store.actions.reads import resolve as resolve_id
+from memory_store.errors import BadInputError, NotFoundError
+from memory_store.records import (
+    DONE_SUFFIX,
+    Linked,
+    Memory,
+    MemoryLinks,
+    Related,
+    SealedMemory,
+    SearchRequest,
+    Unresolved,
+)
+from memory_store.session.link_graph import LinkGraph
+from memory_store.session.opened_vault import OpenVault
+from memory_store.text.identifiers import CODE
+from memory_store.text.links import Link, links_of_fields
+from memory_store.text.links import links as links_in
+from memory_store.titles import shown_title
+from memory_store.vault.audit_events import READ
+
+MOST_BACK = 50  # backlinks whose sentences are shown: each opens a memory
+MOST_OUT = 200
+MOST_RELATED, MOST_SHOWN = 50, 10
+BESIDE = 2  # times as many are asked of the search: links bring some of them forward
+DIRECT, SHARED = 0.5, 0.2  # how far a link, or a link in common, closes the gap to a score of 1
+
+LINKS_HERE, LINKED_FROM = "links to it", "is linked from it"
+IN_COMMON = "links in common"
+BY_LEG = {"vector": "near in meaning", "topic": "shares topics", "keyword": "shares words"}
+
+
+@action(READ, writes=False, counts=lambda found: (1 + len(found.back), 1))
+def links(opened: Opened, memory_id: str, *, refs: bool = True) -> MemoryLinks:
+    """What a memory links to, what links to it with the sentence around, and what is not there.
+
+    By id, the beginning of an id, or (``refs``) ref. Raises NotFoundError.
+    """
+    memory = open_one(opened.vault, memory_id, refs=refs)
+    if isinstance(memory, SealedMemory):
+        raise NotFoundError(f"no memory {memory_id!r}")
+    return links_of(opened.vault, memory)
+
+
+def links_of(vault: OpenVault, memory: Memory) -> MemoryLinks:
+    """The links of an opened memory."""
+    graph = vault.link_graph()
+    targets, missing = resolved(graph, memory)
+    sources: dict[str, str] = {}
+    for kind, other in graph.incoming.get(memory.id, ()):
+        sources.setdefault(other, kind)
+    back = {one.id: one for one in _opened(vault, [*sources][:MOST_BACK])}
+    out = {one.id: one for one in _opened(vault, [*targets][:MOST_OUT])}
+    return MemoryLinks(
+        memory.id,
+        [_linked(out[one], *targets[one]) for one in targets if one in out],
+        [
+            _linked(one, sources[one.id], around=_around(graph, one, memory.id))
+            for one in (back[other] for other in sources if other in back)
+        ],
+        missing,
+        len(sources),
+    )
+
+
+def resolved(
+    graph: LinkGraph, memory: Memory
+) -> tuple[dict[str, tuple[str, str]], list[Unresolved]]:
+    """Id of each memory that one links to → how, and as it is written; and what is not there."""
+    targets: dict[str, tuple[str, str]] = {}
+    missing: dict[tuple[str, str], None] = {}
+    for link in _written(memory):
+        target = resolve(graph, memory, link)
+        if target is None:
+            missing[link.target, link.kind] = None
+        elif target != memory.id:
+            targets.setdefault(target, (link.kind, link.target))
+    for kind, target in graph.outgoing.get(memory.id, ()):
+        targets.setdefault(target, (kind, ""))
+    return targets, [Unresolved(*one) for one in missing]
+
+
+def resolve(graph: LinkGraph, memory: Memory, link: Link) -> str | None:
+    """The id of the memory that a link in a memory leads to."""
+    return graph.resolve(memory.id, link.target, link.kind, memory.source or "", memory.ref or "")
+
+
+def _written(memory: Memory) -> Iterator[Link]:
+    """The links in a memory's text and fields; source code has none."""
+    if memory.type.removesuffix(DONE_SUFFIX) == CODE:
+        return
+    yield from links_in(memory.text)
+    yield from links_of_fields(memory.metadata)
+
+
+def _opened(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
+    return shown(vault, [one for one in open_all(vault, ids) if not isinstance(one, SealedMemory)])
+
+
+def _linked(memory: Memory, kind: str, target: str = "", around: str = "") -> Linked:
+    title = shown_title(memory.title, memory.text)
+    return Linked(memory.id, title, memory.type, memory.collection, kind, target, around)
+
+
+def _around(graph: LinkGraph, other: Memory, target: str) -> str:
+    """The sentence in which another memory links to one."""
+    found = (link.around for link in _written(other) if resolve(graph, other, link) == target)
+    return next(filter(None, found), "")
+
+
+@action(READ, writes=False, counts=lambda found: (len(found), len(found)))
+def related(
+    opened: Opened, memory_id: str, *, limit: int = MOST_SHOWN, refs: bool = True
+) -> list[Related]:
+    """The memories nearest to one by meaning, words, topics and links, with the reasons.
+
+    By id, the beginning of an id, or (``refs``) ref. Raises NotFoundError, BadInputError.
+    """
+    from memory_store.actions.searches import search_here
+
+    if not 1 <= limit <= MOST_RELATED:
+        raise BadInputError(f"limit: 1 to {MOST_RELATED} expected", "limit")
+    vault = opened.vault
+    memory = resolve_id(vault, memory_id, refs=refs)
+    graph = vault.link_graph()
+    most = min(BESIDE * limit, 32)
+    request = SearchRequest(like=memory, limit=most, rerank=False)
+    scores: dict[str, float] = {}
+    reasons: dict[str, list[str]] = defaultdict(list)
+    for row in search_here(opened, request).rows:
+        scores[row.id] = row.score
+        ranks = {
+            "vector": row.vector_rank,
+            "topic": row.topic_rank,
+            "keyword": row.keyword_rank,
+        }
+        near = sorted((rank, leg) for leg, rank in ranks.items() if rank is not None)
+        reasons[row.id] = [BY_LEG[leg] for _, leg in near]
+    for other, reason, gain in _by_links(graph, memory):
+        scores[other] = 1 - (1 - scores.get(other, 0.0)) * (1 - gain)
+        reasons[other].insert(0, reason)
+    best = sorted(scores, key=lambda one: (-scores[one], one))[:limit]
+    found = {one.id: one for one in _opened(vault, best)}
+    return [_related(found[one], scores[one], reasons[one]) for one in best if one in found]
+
+
+def _by_links(graph: LinkGraph, memory: str) -> Iterator[tuple[str, str, float]]:
+    """Memories that links bring near: id, the reason, and how far it closes the gap."""
+    out, back = _ends(graph.outgoing, memory), _ends(graph.incoming, memory)
+    common: dict[str, None] = {}
+    for between in (*out, *back):
+        common.update(_ends(graph.incoming if between in out else graph.outgoing, between))
+    for other in common:
+        if other not in (*out, *back, memory):
+            yield other, IN_COMMON, SHARED
+    for other in out:
+        yield other, LINKED_FROM, DIRECT
+    for other in back:
+        yield other, LINKS_HERE, DIRECT
+
+
+def _ends(links: Mapping[str, Iterable[tuple[str, str]]], memory: str) -> dict[str, None]:
+    return dict.fromkeys(other for _, other in links.get(memory, ()))
+
+
+def _related(memory: Memory, score: float, why: Sequence[str]) -> Related:
+    return Related(
+        memory.id,
+        shown_title(memory.title, memory.text),
+        memory.type,
+        memory.collection,
+        memory.created,
+        round(score, 4),
+        tuple(dict.fromkeys(why)),
+    )

@@ -1,0 +1,69 @@
+"""How memories hang together: what one links to, what links to it, and what is near it.
+
+Boundary: opened titles and sentences of collections that the caller may read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, to_builtins
+
+PARENT, SUPERSEDES = "parent", "supersedes"
+
+
+class Linked(Struct, frozen=True):
+    """The memory at the other end of a link.
+
+    ``kind`` is ``wiki``, ``markdown``, ``parent`` or ``supersedes``. ``target`` is the link as it
+    is written, where this memory has written it; ``around`` the sentence that the other one has
+    written it in.
+    """
+
+    id: str
+    title: str
+    type: str
+    collection: str
+    kind: str
+    target: str = ""
+    around: str = ""
+
+
+class Unresolved(Struct, frozen=True):
+    """A link to a memory that is not there: none that the caller may read has that name."""
+
+    target: str
+    kind: str
+
+
+class MemoryLinks(Struct, frozen=True):
+    """The links of one memory, both ways. ``back_total`` counts all memories that link to it."""
+
+    id: str
+    out: Sequence[Linked] = ()
+    back: Sequence[Linked] = ()
+    unresolved: Sequence[Unresolved] = ()
+    back_total: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON-ready data, keys in a fixed order."""
+        found: dict[str, Any] = to_builtins(self)
+        return found
+
+
+class Related(Struct, frozen=True):
+    """A memory near another one. ``why`` says by what, the strongest reason first; ``score`` is
+    between 0 and 1."""
+
+    id: str
+    title: str
+    type: str
+    collection: str
+    created: str
+    score: float
+    why: tuple[str, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = to_builtins(self)
+        return found

@@ -1,0 +1,181 @@
+"""Which memory links to which: worked out in memory from the sealed heads, when it is first asked.
+
+Boundary: opens the heads of memories that are new or changed since it was last asked, of those
+collections alone that the caller may open. What it keeps until the lock are ids and numbers that
+stand for names, no title, path or text.
+
+A link is resolved among the collections of the caller. So a note that appears later is found by
+links that were written before it, and what a caller may not read is for them not there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from memory_store.records.links import PARENT, SUPERSEDES
+from memory_store.text.link_names import Names, keys_of_link, names_of
+from memory_store.text.links import MARKDOWN, WIKI
+from memory_store.vault.rows import open_head
+
+if TYPE_CHECKING:
+    from memory_store.session.opened_vault import OpenVault
+
+MOST_GRAPHS = 16  # of different collections, such as those of the members of a server
+READ_AT_ONCE = 256  # heads
+ALIASES = ("aliases", "alias")
+KINDS = (WIKI, MARKDOWN)
+
+Asked = tuple[str, tuple[int, ...]]
+"""The kind of a link, and the names that it asks for."""
+
+
+class _Noted(Struct, frozen=True):
+    """What is known of a memory's links: of a version of it."""
+
+    version: int
+    collection: str
+    names: Names
+    asked: tuple[Asked, ...]
+    others: tuple[tuple[str, str], ...]  # kind and id: parent, supersedes
+
+
+class LinkGraph:
+    """The links among some collections. ``outgoing`` and ``incoming`` are id → (kind, id), each
+    pair once, in the order in which they are written."""
+
+    def __init__(self, noted: Mapping[str, _Noted]) -> None:
+        self._noted = noted
+        self._named: dict[int, list[str]] = defaultdict(list)
+        for memory, one in noted.items():
+            for key in one.names.keys:
+                self._named[key].append(memory)
+        self.outgoing: dict[str, tuple[tuple[str, str], ...]] = {}
+        incoming: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        for memory, one in noted.items():
+            found = dict.fromkeys(self._links_of(memory, one))
+            if found:
+                self.outgoing[memory] = tuple(found)
+            for kind, target in found:
+                incoming[target].append((kind, memory))
+        self.incoming = {memory: tuple(links) for memory, links in incoming.items()}
+
+    def _links_of(self, memory: str, one: _Noted) -> Iterator[tuple[str, str]]:
+        for kind, asked in one.asked:
+            target = self._found(one, asked)
+            if target is not None and target != memory:
+                yield kind, target
+        for kind, target in one.others:
+            if target in self._noted and target != memory:
+                yield kind, target
+
+    def resolve(self, memory: str, target: str, kind: str, source: str, path: str) -> str | None:
+        """The id of the memory that a link in a memory of that source and path leads to; ``None``:
+        it is not there."""
+        if target.lower() in self._noted:
+            return target.lower()
+        one = self._noted.get(memory)
+        keys = keys_of_link(target, kind, source, path)
+        return self._found(one, keys) if one is not None else None
+
+    def _found(self, one: _Noted, asked: Sequence[int]) -> str | None:
+        for key in asked:
+            if candidates := self._named.get(key):
+                return min(candidates, key=lambda other: self._distance(one, other))
+        return None
+
+    def _distance(self, one: _Noted, other: str) -> tuple[bool, bool, bool, int, str]:
+        """How far a note of the right name is: in another source, another collection, not below
+        the folder of the link, with a longer path."""
+        names = self._noted[other].names
+        here = one.names.folders[:1]
+        return (
+            names.source != one.names.source,
+            self._noted[other].collection != one.collection,
+            not (here and here[0] in names.folders),
+            names.depth,
+            other,
+        )
+
+
+class LinkGraphs:
+    """The link graphs of an opened vault, brought up to date when they are asked for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._noted: dict[str, _Noted] = {}
+        self._graphs: OrderedDict[frozenset[str], tuple[Any, LinkGraph]] = OrderedDict()
+
+    def of(self, vault: OpenVault) -> LinkGraph:
+        """The graph of the collections that this view of the vault opens."""
+        with self._lock, vault.moment() as (storage, known):
+            openable = frozenset(vault.keyring.openable())
+            held = self._graphs.get(openable)
+            if held is not None and held[0] is known.snapshot:
+                self._graphs.move_to_end(openable)
+                return held[1]
+            snapshot = known.snapshot
+            ordinals = snapshot.visible(openable).nonzero()[0]
+            ids = snapshot.ids(ordinals)
+            versions = dict(zip(ids, snapshot.versions[ordinals].tolist(), strict=True))
+            wanted = [
+                one
+                for one in ids
+                if (kept := self._noted.get(one)) is None or kept.version != versions[one]
+            ]
+            for start in range(0, len(wanted), READ_AT_ONCE):
+                rows = storage.memories.rows(wanted[start : start + READ_AT_ONCE])
+                for row in rows.values():
+                    if row.collection in openable:
+                        head = open_head(vault.keyring, row, known)
+                        self._noted[row.id] = _noted(row.version, row.collection, head)
+            graph = LinkGraph({one: self._noted[one] for one in ids if one in self._noted})
+            self._graphs[openable] = snapshot, graph
+            while len(self._graphs) > MOST_GRAPHS:
+                self._graphs.popitem(last=False)
+            self._forget_deleted(snapshot)
+            return graph
+
+    def _forget_deleted(self, snapshot: Any) -> None:
+        if len(self._noted) > 2 * snapshot.total + READ_AT_ONCE:
+            there = set(snapshot.ids(snapshot.alive.nonzero()[0]))
+            self._noted = {one: kept for one, kept in self._noted.items() if one in there}
+
+    def wipe(self) -> None:
+        """Forget all of it, when the vault is locked."""
+        self._noted.clear()
+        self._graphs.clear()
+
+
+def _noted(version: int, collection: str, head: Mapping[str, Any]) -> _Noted:
+    source, path = head["source"] or "", head["ref"] or ""
+    written = head.get("links") or {}
+    asked = [
+        (kind, keys_of_link(target, kind, source, path))
+        for kind in KINDS
+        for target in _texts(written.get(kind))
+    ]
+    others = [(kind, str(head[kind]).lower()) for kind in (PARENT, SUPERSEDES) if head[kind]]
+    others += [(WIKI, target.lower()) for target in _texts(written.get(WIKI)) if _is_id(target)]
+    titles = [head["title"] or "", *aliases(head["metadata"])]
+    return _Noted(version, collection, names_of(source, path, titles), tuple(asked), tuple(others))
+
+
+def aliases(metadata: Mapping[str, Any]) -> Iterable[str]:
+    """The other names that a note gives itself in its front matter."""
+    for name in ALIASES:
+        value = metadata.get(name)
+        yield from _texts([value] if isinstance(value, str) else value)
+
+
+def _texts(values: Any) -> list[str]:
+    """The texts of a list: under the collection's key any member may have written it."""
+    return [one for one in values if isinstance(one, str)] if isinstance(values, list) else []
+
+
+def _is_id(text: str) -> bool:
+    return len(text) == 36 and text.count("-") == 4

@@ -1,0 +1,133 @@
+"""Links between memories: resolved as Obsidian does, both ways, and only among what may be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memory_store.errors import LockedError, NotFoundError
+from memory_store.records import MemoryLinks
+from memory_store.scopes import Scope
+from memory_store.store import MemoryStore
+
+VAULT = {
+    "Home.md": "---\naliases: [Start]\nup: '[[Nowhere]]'\n---\n"
+    "See [[Lease]] and [[rent|the rent]].",
+    "flat/Lease.md": "The lease ends in May. It names [the rent](Rent.md) twice. [[Lease]]",
+    "flat/Rent.md": "Rent is due. Back to [[start]] or [[Missing note]].",
+    "old/deep/Lease.md": "An older lease. `[[Home]]`",
+}
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    for name, text in VAULT.items():
+        path = tmp_path / "notes" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path / "notes"
+
+
+@pytest.fixture
+def linked(store: MemoryStore, notes: Path) -> MemoryStore:
+    store.import_paths([notes], embed=False)
+    return store
+
+
+def out(found: MemoryLinks) -> list[tuple[str, str]]:
+    return [(one.title, one.kind) for one in found.out]
+
+
+def back(found: MemoryLinks) -> dict[str, str]:
+    return {one.title: one.around for one in found.back}
+
+
+def test_links_lead_both_ways_with_the_sentence_around(linked: MemoryStore) -> None:
+    home = linked.links("Home.md")
+    assert out(home) == [("Lease", "wiki"), ("Rent", "wiki")]
+    assert home.out[0].id == linked.get("flat/Lease.md").id  # nearer than old/deep
+    assert [one.target for one in home.unresolved] == ["Nowhere"]
+    assert back(home) == {"Rent": "Back to start or Missing note."}
+    rent = linked.links("flat/Rent.md")
+    assert back(rent) == {"Home": "See Lease and the rent.", "Lease": "It names the rent twice."}
+    assert linked.links("old/deep/Lease.md").back == []
+
+
+def test_a_note_that_appears_or_is_renamed_later_is_found(linked: MemoryStore, notes: Path) -> None:
+    assert [one.target for one in linked.links("flat/Rent.md").unresolved] == ["Missing note"]
+    (notes / "Missing note.md").write_text("Here it is.")
+    linked.import_paths([notes], embed=False)
+    assert linked.links("flat/Rent.md").unresolved == []
+    assert back(linked.links("Missing note.md")) == {"Rent": "Back to start or Missing note."}
+    (notes / "Missing note.md").rename(notes / "Found note.md")
+    linked.import_paths([notes], embed=False)
+    assert [one.target for one in linked.links("flat/Rent.md").unresolved] == ["Missing note"]
+    linked.edit(linked.find_id("Found note.md"), title="Missing note")
+    assert linked.links("flat/Rent.md").unresolved == []
+    linked.delete(linked.find_id("Found note.md"))
+    assert [one.target for one in linked.links("flat/Rent.md").unresolved] == ["Missing note"]
+
+
+def test_written_memories_link_by_title_id_parent_and_supersedes(store: MemoryStore) -> None:
+    task = store.add("Paint the door.", title="Paint", type="task")
+    old = store.add("The door is red.", title="Door")
+    new = store.supersede(old.id, "The door is green, see [[paint]].")
+    result = store.add(f"Done, as [[{old.id}]] says.", title="Done", parent=task.id)
+    assert out(store.links(new.id)) == [("Paint", "wiki"), ("Door", "supersedes")]
+    assert out(store.links(result.id)) == [("Door", "wiki"), ("Paint", "parent")]
+    assert {one.kind for one in store.links(task.id).back} == {"wiki", "parent"}
+    assert store.edit(new.id, text="The door is green.").version == 2
+    assert out(store.links(new.id)) == [("Door", "supersedes")]
+
+
+def test_source_code_has_no_links(store: MemoryStore) -> None:
+    home = store.add("Home.", title="Home")
+    code = store.add("cells = [[Home]]", type="code", title="matrix.py")
+    assert store.links(code.id) == MemoryLinks(code.id, [], [], [])
+    assert store.links(home.id).back_total == 0
+
+
+def test_what_may_not_be_read_is_no_target_no_backlink_and_in_no_count(store: MemoryStore) -> None:
+    store.collections.create("work")
+    secret = store.add("Plans. See [[Lease]].", title="Secret", collection="work")
+    lease = store.add("The lease. See [[Secret]].", title="Lease")
+    assert out(store.links(lease.id)) == [("Secret", "wiki")]
+    assert store.links(lease.id).back_total == 1
+    ids = {one.name: one.id for one in store.collections.list()}
+    personal = store.limited_to(Scope.of([ids["personal"]]))
+    seen = personal.links(lease.id)
+    assert (seen.out, seen.back, seen.back_total) == ([], [], 0)
+    assert [one.target for one in seen.unresolved] == ["Secret"]
+    assert [one.id for one in personal.related(lease.id)] == []
+    with pytest.raises(NotFoundError):
+        personal.links(secret.id)
+    unread = store.limited_to(
+        Scope.of([ids["personal"], ids["work"]]), readable=Scope.of([ids["personal"]])
+    )
+    assert unread.links(lease.id) == seen
+    assert [one.id for one in unread.related(lease.id) if one.title] == []
+    with pytest.raises(NotFoundError):
+        unread.links(secret.id)
+
+
+def test_related_memories_say_why(linked: MemoryStore) -> None:
+    (first, *_) = found = linked.related("flat/Rent.md")
+    assert {one.title for one in found} >= {"Home", "Lease"}
+    assert "links to it" in {reason for one in found for reason in one.why}
+    assert first.score >= found[-1].score
+    assert all(0 < one.score <= 1 for one in found)
+    assert linked.find_id("flat/Rent.md") not in {one.id for one in found}
+
+
+def test_links_survive_an_export_a_backup_and_new_keys(
+    linked: MemoryStore, tmp_path: Path, key_file: Path
+) -> None:
+    before = linked.links("flat/Rent.md")
+    linked.keys.rotate()
+    assert linked.links("flat/Rent.md") == before
+    linked.lock()
+    with pytest.raises(LockedError):
+        linked.links("flat/Rent.md")
+    with MemoryStore.open(linked.path, key_file=key_file) as again:
+        assert again.links("flat/Rent.md") == before
