@@ -28,6 +28,9 @@ INSTALL = sh -c '$(BIN)/uv pip install --quiet --python $(BIN)/python "$$@" 2>/d
 	|| { $(BIN)/python -m pip install --quiet --upgrade pip \
 	&& $(BIN)/python -m pip install --quiet "$$@"; }' install
 
+# The tests start more than a thousand processes: none of them should compile all modules anew.
+export PYTHONDONTWRITEBYTECODE =
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint quality tuning bench plots proofs mutants fuzz soak docs screenshots \
 	dist release clean

@@ -34,6 +34,7 @@ from urllib.parse import urlsplit
 import datasette
 import pytest
 from plugin.browsing import running
+from warm_commands import warm_commands
 
 from memory_store.sqlite import connect
 
@@ -67,14 +68,16 @@ def blocks(document: Path) -> list[Block]:
 class Home:
     """A home folder in which examples run one after another, sharing exported variables."""
 
-    def __init__(self, folder: Path, model: Path) -> None:
+    def __init__(self, folder: Path, model: Path, programs: Path) -> None:
         self.folder = folder
         self.variables = folder / ".variables"
         kept = {n: v for n, v in os.environ.items() if not n.startswith("MEMORY_STORE_")}
         self.environment = {
             **kept,
             "HOME": str(folder),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+            "PATH": os.pathsep.join(
+                [str(programs), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+            ),
             "MEMORY_STORE_MODEL": str(model),
             "MEMORY_STORE_OFFLINE": "1",
             **{
@@ -129,16 +132,25 @@ class Home:
         assert json.loads(shown)["datasette"]["version"] == datasette.__version__
 
 
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The commands, which start warm."""
+    with warm_commands(tmp_path_factory.mktemp("warm")) as folder:
+        yield folder
+
+
 @pytest.fixture
-def home(tmp_path: Path, tiny_model: Path) -> Home:
+def home(tmp_path: Path, tiny_model: Path, programs: Path) -> Home:
     """A home folder with notes in it, and nothing else."""
-    return Home(tmp_path, tiny_model)
+    return Home(tmp_path, tiny_model, programs)
 
 
 @pytest.fixture(scope="session")
-def imported(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> tuple[Home, Path]:
+def imported(
+    tmp_path_factory: pytest.TempPathFactory, tiny_model: Path, programs: Path
+) -> tuple[Home, Path]:
     """A home with an imported vault, and a copy of its files to begin the next document from."""
-    home = Home(tmp_path_factory.mktemp("imported") / "home", tiny_model)
+    home = Home(tmp_path_factory.mktemp("imported") / "home", tiny_model, programs)
     home.bash(
         "memory-store init notes.db --key-file ~/keys/notes.key\n"
         "export MEMORY_STORE_KEY_FILE=~/keys/notes.key\n"
