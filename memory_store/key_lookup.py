@@ -23,6 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
+from memory_store.configuration import chosen
 from memory_store.errors import (
     BadInputError,
     DeviceKeyError,
@@ -31,8 +32,8 @@ from memory_store.errors import (
     WrongKeyError,
 )
 from memory_store.key_files import checked_key_file
+from memory_store.paths import KEY_FILE_VARIABLE
 
-KEY_FILE_VARIABLE = "MEMORY_STORE_KEY_FILE"
 PASSPHRASE_VARIABLE = "MEMORY_STORE_PASSPHRASE"
 NOT_SHARED = (
     "If it is your own key, with which you introduced yourself: nothing is shared with you yet, or "
@@ -88,7 +89,7 @@ def opened_by_first_key(
 
 def key_in_environment() -> bool:
     """Whether the environment names a key file or a passphrase (read neither)."""
-    return bool(os.environ.get(KEY_FILE_VARIABLE) or os.environ.get(PASSPHRASE_VARIABLE))
+    return bool(chosen(KEY_FILE_VARIABLE) or os.environ.get(PASSPHRASE_VARIABLE))
 
 
 def keyring_may_open(path: Path) -> bool:
@@ -105,7 +106,7 @@ def _found_attempts(
     opening: Callable[..., Store], database: Path, embedder: str | None, passphrase: str | None
 ) -> Iterator[Callable[[], Store]]:
     """One way to open the vault per source that is there, in the lookup order."""
-    named = os.environ.get(KEY_FILE_VARIABLE)
+    named = chosen(KEY_FILE_VARIABLE)
     if named:
         yield lambda: _open_with_file(opening, database, embedder, named, KEY_FILE_VARIABLE)
     if passphrase is not None:

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 APPLICATION = "memory-store"
 DB_VARIABLE = "MEMORY_STORE_DB"
+KEY_FILE_VARIABLE = "MEMORY_STORE_KEY_FILE"
+MODEL_VARIABLE = "MEMORY_STORE_MODEL"
+RERANKER_VARIABLE = "MEMORY_STORE_RERANKER"
+EXPANDER_VARIABLE = "MEMORY_STORE_EXPANDER"
+CONFIG_FILE = "config.yaml"
 DEFAULT_NAME = "memories.db"
 
 
@@ -41,15 +46,6 @@ def config_folder(*, make: bool = True) -> Path:
 def data_folder() -> Path:
     """Your default vault. ``MEMORY_STORE_DATA`` overrides the place; raises as above."""
     return _private_folder("MEMORY_STORE_DATA", lambda usual: usual.user_data_path)
-
-
-def default_vault() -> Path:
-    """The vault that is meant where none is named. It may not be there yet.
-
-    ``MEMORY_STORE_DB`` names it, else it is ``memories.db`` in the data folder.
-    """
-    named = os.environ.get(DB_VARIABLE)
-    return home_path(named) if named else data_folder() / DEFAULT_NAME
 
 
 def state_folder() -> Path:

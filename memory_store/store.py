@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from memory_store import actions
 from memory_store.actions import collections, reads, searches, vaults
 from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere, late
-from memory_store.paths import default_vault
+from memory_store.configuration import default_vault
 from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, SearchResponse
 from memory_store.scopes import EVERYTHING, Limits, Scope
 from memory_store.session.credentials import new_recovery, secrets_to_open, secrets_to_set

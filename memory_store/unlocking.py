@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_store.key_lookup import (
-    KEY_FILE_VARIABLE,
     PASSPHRASE_VARIABLE,
     key_in_environment,
     keyring_may_open,
     opened_by_first_key,
     take_passphrase,
 )
+from memory_store.paths import KEY_FILE_VARIABLE
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore

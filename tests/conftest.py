@@ -43,12 +43,7 @@ def private_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Cache, configuration and state of this test alone; none of the account that runs them."""
     for name in ("CACHE", "CONFIG", "DATA", "STATE"):
         monkeypatch.setenv(f"MEMORY_STORE_{name}", str(tmp_path / "private" / name.lower()))
-    for name in (
-        "MEMORY_STORE_KEY_FILE",
-        "MEMORY_STORE_PASSPHRASE",
-        "MEMORY_STORE_EXPANDER",
-        "MEMORY_STORE_DB",
-    ):
+    for name in ("KEY_FILE", "PASSPHRASE", "EXPANDER", "DB"):
         monkeypatch.delenv(f"MEMORY_STORE_{name}", raising=False)
     monkeypatch.setenv("MEMORY_STORE_OFFLINE", "1")
     return tmp_path / "private"

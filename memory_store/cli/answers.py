@@ -6,7 +6,6 @@ Boundary: titles, topics and previews are untrusted text; all of it passes
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,6 +27,8 @@ from memory_store.cli.terminal import (
     styled,
     width,
 )
+from memory_store.configuration import chosen
+from memory_store.paths import RERANKER_VARIABLE
 from memory_store.plain_text import without_marks
 from memory_store.records import SearchResponse, SearchResult
 from memory_store.records.searches import WEAK
@@ -58,7 +59,7 @@ def print_answer(response: SearchResponse, more: str = "") -> None:
     Where no reranker was chosen, a usual state, that is said in a few words; what
     mends it is said by ``doctor``, in JSON and with an explanation.
     """
-    wanted = response.explain or os.environ.get("MEMORY_STORE_RERANKER")
+    wanted = response.explain or chosen(RERANKER_VARIABLE)
     usual = [] if wanted else [n for n in response.degraded if n.startswith(NO_RERANKER)]
     colour = colour_wanted()
     if not response.rows:

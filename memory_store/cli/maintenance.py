@@ -65,8 +65,8 @@ def doctor(
 
     Without a vault or a key, only what can be seen without one is examined.
     """
+    from memory_store.configuration import default_vault
     from memory_store.doctor import examine, key_source
-    from memory_store.paths import default_vault
 
     examined = None if database == default_vault() and not database.exists() else database
     key = key_source(key_file, asked=passphrase)

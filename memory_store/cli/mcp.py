@@ -6,7 +6,6 @@ path. What is not part of the protocol goes to standard error.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,9 +149,10 @@ def _install(
 
 def _key(database: Path, key_file: Path | None) -> list[str]:
     """The option that opens the vault without a question; nothing where the keyring does."""
+    from memory_store.configuration import chosen
     from memory_store.unlocking import KEY_FILE_VARIABLE, keyring_may_open
 
-    named = key_file or os.environ.get(KEY_FILE_VARIABLE)
+    named = key_file or chosen(KEY_FILE_VARIABLE)
     if named:
         from memory_store.key_files import checked_key_file
 

@@ -58,6 +58,16 @@ def get(store: MemoryStore, id: str, as_json: bool) -> None:
     At a terminal a long one is shown by your pager ($PAGER, or less).
     """
     memory = store.get(id)
+    if as_json:
+        write_json(memory.as_dict())
+    else:
+        show_memory(store, memory)
+
+
+def show_memory(store: MemoryStore, memory: Memory) -> None:
+    """A memory's whole text, through your pager where it is long; the vault is locked then."""
+    from memory_store.cli.pager import show
+
     facts = [
         memory.type,
         memory.created[:10],
@@ -74,11 +84,6 @@ def get(store: MemoryStore, id: str, as_json: bool) -> None:
     shown = " · ".join(printable_line(fact) for fact in facts if fact)
     title, colour = _title(memory), colour_wanted()
     lines = [styled(title, BOLD, colour), styled(shown, DIM, colour), "", printable(memory.text)]
-    if as_json:
-        write_json(memory.as_dict())
-        return
-    from memory_store.cli.pager import show
-
     show(lines, store.lock)
 
 
@@ -158,13 +163,13 @@ def edit(
     if changes:
         memory = store.edit(store.get(id).id, expected_version=if_version, **changes)
     elif at_terminal() and sys.stdout.isatty():
-        memory = _edited(store, store.get(id), if_version)
+        memory = edit_at_terminal(store, store.get(id), if_version)
     else:
         raise BadInputError("nothing to change: give --text, --title, --topic, … (see --help)")
     write_answer(as_json, memory.as_dict(), [f"{memory.id} is now version {memory.version}"])
 
 
-def _edited(store: MemoryStore, memory: Memory, if_version: int | None) -> Memory:
+def edit_at_terminal(store: MemoryStore, memory: Memory, if_version: int | None) -> Memory:
     """The memory with the text that you leave in your editor; the same one without a change.
 
     What cannot be saved stays in the editor until you give it up.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from memory_store.cli.options import (
     SCOPE,
+    at_terminal,
     completed_by,
     request_options,
     row_options,
@@ -29,10 +31,18 @@ if TYPE_CHECKING:
 _TABLE_COLUMNS = ("rank", "score", "title", "type", "created", "topics", "id")
 
 
+USUAL = ("mode", "limit", "recipe", "status", "min-score", "budget", "budget-ms")
+"""The options whose usual values ``config.yaml`` may say, under ``search``."""
+
+
 class QueryCommand(VaultCommand):
-    """Lets a query begin with ``-word`` or ``-"phrase"``: an option never holds a space."""
+    """Lets a query begin with ``-word`` or ``-"phrase"``: an option never holds a space.
+
+    Options that are not given have the values of ``config.yaml``.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.default_map = _usual_options()
         if "--" not in args:
             queries = [a for a in args if re.match(r'-(?!-)\S*\s|-"', a)]
             if len(queries) == 1:
@@ -42,6 +52,7 @@ class QueryCommand(VaultCommand):
 
 @vault_command(cls=QueryCommand)
 @click.argument("query", metavar="[QUERY]...", nargs=-1, shell_complete=completed_by("files"))
+@click.option("-i", "--interactive", is_flag=True, help="Search while you type, and choose")
 @request_options("mode", "deep", "limit", *SCOPE, "like", "meta", "min_score", "narrow", "recipe")
 @request_options("reranker", "rerank", "expander", "expand", "sealed", "budget", "budget_ms")
 @click.option(
@@ -50,7 +61,12 @@ class QueryCommand(VaultCommand):
 @request_options("continue", "explain", "why")
 @row_options("Print the object of the JSON API")
 def search(
-    store: MemoryStore, query: tuple[str, ...], form: str, page: int, **options: Any
+    store: MemoryStore,
+    query: tuple[str, ...],
+    interactive: bool,
+    form: str,
+    page: int,
+    **options: Any,
 ) -> None:
     """Find memories by name and by meaning.
 
@@ -59,11 +75,16 @@ def search(
     memory-store search notes.db '"exact phrase" -unwanted topic:home'
     memory-store search notes.db budget --since 3w --type decision --json
 
+    \b
     memory-store search notes.db --like 3f2a91c0
+    memory-store search -i
 
     QUERY may be - for standard input.
     """
     words = " ".join(query)
+    if interactive:
+        _choose(store, words, options)
+        return
     asked = search_request(text_or_stdin(words).strip() if words == "-" else words, **options)
     response = _page(store, asked, page)
     if form == "text":
@@ -79,6 +100,37 @@ def search(
     write_rows(form, [shown(row) for row in response.rows], columns)
     for line in response.remarks():
         click.echo(printable_line(line), err=True)
+
+
+def _usual_options() -> dict[str, Any]:
+    from memory_store.configuration import SEARCH, config_file, settings
+
+    usual = settings().get(SEARCH, {})
+    for name in usual:
+        if name not in USUAL:
+            known = ", ".join(USUAL)
+            raise BadInputError(
+                f"{config_file()}: {SEARCH}: {name!r} cannot be set here. There are {known}", SEARCH
+            )
+    return {name.replace("-", "_"): value for name, value in usual.items()}
+
+
+def _choose(store: MemoryStore, words: str, options: dict[str, Any]) -> None:
+    """Search while you type, then show or edit the memory that you choose."""
+    if not (at_terminal() and sys.stdout.isatty()):
+        raise BadInputError("-i needs a terminal", "interactive")
+    from memory_store.cli.memories import edit_at_terminal, show_memory
+    from memory_store.cli.picker import pick
+
+    picked = pick(lambda query: store.search(search_request(query, **options)), words)
+    if picked is None:
+        return
+    memory = store.get(picked.id)
+    if picked.edit:
+        memory = edit_at_terminal(store, memory, None)
+        click.echo(f"{memory.id} is now version {memory.version}")
+    else:
+        show_memory(store, memory)
 
 
 def _page(store: MemoryStore, asked: SearchRequest, page: int) -> SearchResponse:

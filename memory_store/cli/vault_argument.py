@@ -26,7 +26,7 @@ def shell_name(database: Path) -> str:
     """DB and a space as one types it in a command: nothing where it may be left out."""
     import shlex
 
-    from memory_store.paths import default_vault
+    from memory_store.configuration import default_vault
 
     return "" if database == default_vault() else f"{shlex.quote(str(database))} "
 
@@ -69,7 +69,7 @@ class VaultCommand(click.Command):
         if ctx.resilient_parsing and args and args[-1].startswith("-"):
             args = args[:-1]  # its value is still to come: the Tab key was pressed for it
         if not self._names_a_vault(self._given(ctx, args)):
-            from memory_store.paths import default_vault
+            from memory_store.configuration import default_vault
 
             args = [str(default_vault()), *args]
         return super().parse_args(ctx, args)

@@ -125,7 +125,7 @@ def folders() -> list[Check]:
     unnoticed = "an older file put in the place of a newer one is not noticed"
     places = (
         ("cache folder", paths.cache_folder, "no models"),
-        ("configuration", paths.config_folder, "no settings"),
+        ("configuration", _configuration, "no settings"),
         ("state folder", paths.state_folder, unnoticed),
     )
     checks = []
@@ -147,14 +147,23 @@ def network() -> Check:
     return Check("network", "off", f"switched off by {' and '.join(names)}")
 
 
+def _configuration() -> str:
+    """The folder of settings, and which of them ``config.yaml`` says there."""
+    from memory_store.configuration import config_file, settings
+
+    said = ", ".join(settings())
+    return f"{config_file().parent} ({config_file().name}: {said or 'nothing'})"
+
+
 def key_source(key_file: Path | None = None, *, asked: bool = False) -> Check:
     """The first key that is given: a file, a prompt (``asked``), or what the environment has.
 
     Where it does not fit, the vault is opened with the next (:mod:`memory_store.unlocking`).
     """
+    from memory_store.configuration import chosen
     from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE
 
-    named = os.environ.get(KEY_FILE_VARIABLE)
+    named = chosen(KEY_FILE_VARIABLE)
     given = {
         f"--key-file names {key_file}": key_file is not None,
         f"a passphrase, from {PASSPHRASE_VARIABLE} or asked for": asked,

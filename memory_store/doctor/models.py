@@ -5,13 +5,14 @@ Boundary: shows names and folders of models.
 
 from __future__ import annotations
 
-import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory_store.configuration import chosen
 from memory_store.doctor.installation import Check
 from memory_store.errors import ModelUnavailableError
+from memory_store.paths import RERANKER_VARIABLE
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
@@ -84,7 +85,7 @@ def reranking_model() -> Check:
         return Check("reranking model", "missing", str(error), effect, error.remedy)
     if folder is not None:
         return Check("reranking model", "ok", f"{folder.name} in {folder}, {calibration}")
-    name = os.environ.get("MEMORY_STORE_RERANKER") or DEFAULT_RERANKER
+    name = chosen(RERANKER_VARIABLE) or DEFAULT_RERANKER
     return Check(
         "reranking model",
         "missing",
@@ -109,13 +110,16 @@ def _calibration(folder: Path) -> str:
 
 def expander() -> Check:
     """Whether a language model is chosen that queries are sent to. It is not loaded or asked."""
-    from memory_store.models.expander import VARIABLE, chosen_expander
+    from memory_store.models.expander import chosen_expander
+    from memory_store.paths import EXPANDER_VARIABLE
 
     model = chosen_expander(None)
     if model is None:
-        return Check("query expansion", "off", f"{VARIABLE} names no language model")
+        return Check("query expansion", "off", f"{EXPANDER_VARIABLE} names no language model")
     if find_spec("llm") is None:
         effect = f"{model} is never asked; the words of a query are searched for as they are"
         remedy = "pip install 'datasette-hybrid[llm]'"
         return Check("query expansion", "missing", "llm is not installed", effect, remedy)
-    return Check("query expansion", "ok", f"queries are sent to {model}, as {VARIABLE} says")
+    return Check(
+        "query expansion", "ok", f"queries are sent to {model}, as {EXPANDER_VARIABLE} says"
+    )

@@ -128,9 +128,11 @@ def _topics(store: MemoryStore) -> Check:
 
 def _environment_model(kept: str | None, path: Path) -> list[Check]:
     """Whether the environment names another model than this vault's vectors come from."""
-    from memory_store.models.places import MODEL_VARIABLE, locate_embedder
+    from memory_store.configuration import chosen
+    from memory_store.models.places import locate_embedder
+    from memory_store.paths import MODEL_VARIABLE
 
-    named = os.environ.get(MODEL_VARIABLE)
+    named = chosen(MODEL_VARIABLE)
     if not named or not kept:
         return []
     try:

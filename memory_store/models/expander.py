@@ -11,13 +11,14 @@ without Relevance Labels", 2022).
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-VARIABLE = "MEMORY_STORE_EXPANDER"
+from memory_store.configuration import chosen
+from memory_store.paths import EXPANDER_VARIABLE
+
 PROMPT_VERSION = 2  # part of the cache's key: count on when a prompt or a limit changes
 MOST_LINES: Mapping[str, int] = MappingProxyType({"lex": 3, "vec": 2, "hyde": 1})
 """Lines of each kind that are taken: as many as in GNO, "Query Expansion with HyDE"."""
@@ -89,7 +90,7 @@ class Expanded(NamedTuple):
 
 def chosen_expander(name: str | None) -> str | None:
     """The model of that name, else the one the environment names. Never ``llm``'s default."""
-    return name or os.environ.get(VARIABLE) or None
+    return name or chosen(EXPANDER_VARIABLE) or None
 
 
 def expand(

@@ -10,14 +10,15 @@ by nothing here and never logged. Word weights come from the caller; nothing is 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memory_store.configuration import chosen
 from memory_store.models.time_limit import batches_in_time
+from memory_store.paths import RERANKER_VARIABLE
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder, TokenVectors
@@ -33,7 +34,7 @@ WordWeights = Sequence[tuple[Span, float]]
 
 def asks_for_maxsim(reranker: str | None) -> bool:
     """Whether that reranker, or without one the environment's, is this one."""
-    return (reranker or os.environ.get("MEMORY_STORE_RERANKER")) == NAME
+    return (reranker or chosen(RERANKER_VARIABLE)) == NAME
 
 
 def maxsim_scores(

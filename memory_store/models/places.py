@@ -14,15 +14,15 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memory_store.configuration import chosen
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import offline, pins
-from memory_store.paths import cache_folder, home_path
+from memory_store.paths import MODEL_VARIABLE, cache_folder, home_path
 
 DEFAULT_MODEL = offline.MODEL_NAME
 MULTILINGUAL = offline.MULTILINGUAL
 MULTILINGUAL_COMMAND = f"{pins.COMMAND} multilingual"
 SHORT = {"multilingual": MULTILINGUAL}  # names that are easier to type
-MODEL_VARIABLE = "MEMORY_STORE_MODEL"
 DOCTOR = "memory-store doctor DB"
 MODEL_NAME_FORM = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 
@@ -72,13 +72,13 @@ def _in_folder(asked: str) -> ModelPlace | None:
 
 def chosen_embedder(name_or_folder: str | None) -> str:
     """What was asked for, else what the environment says, else the default."""
-    asked = name_or_folder or os.environ.get(MODEL_VARIABLE) or DEFAULT_MODEL
+    asked = name_or_folder or chosen(MODEL_VARIABLE) or DEFAULT_MODEL
     return asked if asked not in SHORT or _is_a_folder(asked) else SHORT[asked]
 
 
 def _is_a_folder(asked: str) -> bool:
     """Whether a short name is that of a folder: here, in our cache, or where the variable says."""
-    named = os.environ.get(MODEL_VARIABLE) or ""
+    named = chosen(MODEL_VARIABLE) or ""
     folders = (home_path(asked), cache_folder(make=False) / "models" / asked, home_path(named))
     return any(folder.name == asked and folder.is_dir() for folder in folders)
 

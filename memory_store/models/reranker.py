@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from memory_store.configuration import chosen
 from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.models import pins
 from memory_store.models.calibration import CALIBRATIONS, Calibration, fitted_for
 from memory_store.models.embedder import default_threads, encodable, quiet_runtime
 from memory_store.models.places import MODEL_NAME_FORM
 from memory_store.models.time_limit import batches_in_time
-from memory_store.paths import cache_folder, home_path
+from memory_store.paths import RERANKER_VARIABLE, cache_folder, home_path
 
 if TYPE_CHECKING:
     from flashrank import Ranker
@@ -208,7 +209,7 @@ def rerankers_folder(*, make: bool = True) -> Path:
 
 def chosen_reranker(name_or_folder: str | None) -> str:
     """What was asked for, else what the environment says, else the default."""
-    return name_or_folder or os.environ.get("MEMORY_STORE_RERANKER") or DEFAULT_RERANKER
+    return name_or_folder or chosen(RERANKER_VARIABLE) or DEFAULT_RERANKER
 
 
 def _load(folder: Path, threads: int) -> Ranker:

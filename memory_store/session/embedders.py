@@ -96,13 +96,15 @@ class Embedders:
 
     def _named(self, name: str) -> str:
         """A model's name in the settings. A member takes it for a name alone, never for a path."""
-        from memory_store.models.places import DEFAULT_MODEL, MODEL_NAME_FORM, MODEL_VARIABLE
+        from memory_store.configuration import chosen
+        from memory_store.models.places import DEFAULT_MODEL, MODEL_NAME_FORM
+        from memory_store.paths import MODEL_VARIABLE
 
         if self._vault.keyring.is_owner or name in ("", DEFAULT_MODEL):
             return name
         if MODEL_NAME_FORM.fullmatch(name) and not os.path.lexists(name):
             return name
-        mine = os.environ.get(MODEL_VARIABLE) or self.usual or ""
+        mine = chosen(MODEL_VARIABLE) or self.usual or ""
         if Path(mine).name == name:  # her own choice, by the folder that she gave
             return mine
         raise ModelUnavailableError(
@@ -124,11 +126,12 @@ class Embedders:
 
         Its own choice; else what ``usual`` or the environment names; else the vault's model.
         """
+        from memory_store.configuration import chosen
         from memory_store.models.embedder import load_embedder
-        from memory_store.models.places import MODEL_VARIABLE
+        from memory_store.paths import MODEL_VARIABLE
 
         own = self._vault.settings.chosen(collection).embedder
-        if own or not (self.usual or os.environ.get(MODEL_VARIABLE)):
+        if own or not (self.usual or chosen(MODEL_VARIABLE)):
             return load_embedder(self.name(collection))
         return load_embedder(self.usual)
 

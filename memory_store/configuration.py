@@ -1,0 +1,104 @@
+"""Your settings on this machine: ``config.yaml`` in the configuration folder.
+
+Boundary: holds paths and names, never a key or a passphrase; what it does not know it refuses. The
+environment comes before it, and an option of a command before both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from memory_store.errors import BadInputError
+from memory_store.paths import (
+    CONFIG_FILE,
+    DB_VARIABLE,
+    DEFAULT_NAME,
+    EXPANDER_VARIABLE,
+    KEY_FILE_VARIABLE,
+    MODEL_VARIABLE,
+    RERANKER_VARIABLE,
+    config_folder,
+    data_folder,
+    home_path,
+)
+
+VARIABLES = {
+    "vault": DB_VARIABLE,
+    "key-file": KEY_FILE_VARIABLE,
+    "model": MODEL_VARIABLE,
+    "reranker": RERANKER_VARIABLE,
+    "expander": EXPANDER_VARIABLE,
+}
+"""A setting of the file, and the variable that comes before it."""
+SEARCH = "search"  # the section whose entries are options of the command
+PATHS = ("vault", "key-file")  # a ~ in them is your home folder
+MOST_BYTES = 65_536
+_OF_VARIABLE = {variable: name for name, variable in VARIABLES.items()}
+
+
+def chosen(variable: str) -> str | None:
+    """What the environment variable says, else its setting in ``config.yaml``; else ``None``.
+
+    Raises BadInputError where the file cannot be understood.
+    """
+    return os.environ.get(variable) or settings().get(_OF_VARIABLE[variable])
+
+
+def default_vault() -> Path:
+    """The vault that is meant where none is named. It may not be there yet.
+
+    ``MEMORY_STORE_DB`` names it, else ``vault`` in ``config.yaml``, else it is ``memories.db`` in
+    the data folder.
+    """
+    named = chosen(DB_VARIABLE)
+    return home_path(named) if named else data_folder() / DEFAULT_NAME
+
+
+def settings() -> Mapping[str, Any]:
+    """Every setting of the file by name; empty without a file. Raises as :func:`chosen`."""
+    file = config_file()
+    try:
+        state = file.stat()
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise BadInputError(f"{file}: {error.strerror}", "config.yaml") from None
+    return _read(file, state.st_mtime_ns, state.st_size)
+
+
+def config_file() -> Path:
+    """Where the file is, or would be."""
+    return config_folder(make=False) / CONFIG_FILE
+
+
+@lru_cache(maxsize=4)
+def _read(file: Path, changed: int, size: int) -> Mapping[str, Any]:
+    import yaml  # late: few have such a file
+
+    if size > MOST_BYTES:
+        raise BadInputError(f"{file}: larger than {MOST_BYTES:,} bytes", "config.yaml")
+    try:
+        found = yaml.safe_load(file.read_text("utf-8")) or {}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        said = " ".join(str(error).split())
+        raise BadInputError(f"{file}: not YAML ({said})", "config.yaml") from None
+    if not isinstance(found, dict):
+        raise BadInputError(f"{file}: expected lines of NAME: VALUE", "config.yaml")
+    return {name: _checked(file, name, value) for name, value in found.items()}
+
+
+def _checked(file: Path, name: object, value: object) -> Any:
+    if name == SEARCH:
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            return value
+        raise BadInputError(f"{file}: {SEARCH}: expected lines of OPTION: VALUE", SEARCH)
+    if name not in VARIABLES:
+        known = ", ".join([*VARIABLES, SEARCH])
+        raise BadInputError(f"{file}: {name!r} is no setting. There are {known}", "config.yaml")
+    if not isinstance(value, str) or not value:
+        raise BadInputError(f"{file}: {name}: expected a text", str(name))
+    return str(home_path(value)) if name in PATHS else value

@@ -1,0 +1,72 @@
+"""``config.yaml``: what is always wanted is said once, and comes last."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from typing_commands import Vault
+
+from memory_store.cli import main
+from memory_store.configuration import default_vault
+
+
+@pytest.fixture
+def config() -> Path:
+    folder = Path(os.environ["MEMORY_STORE_CONFIG"])
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder / "config.yaml"
+
+
+def run(*words: str) -> str:
+    answer = CliRunner().invoke(main, words)
+    assert answer.exit_code == 0, answer.output
+    return str(answer.output)
+
+
+def refusal(*words: str) -> str:
+    answer = CliRunner().invoke(main, words)
+    assert answer.exit_code == 2, answer.output
+    return str(answer.output)
+
+
+def test_it_names_the_vault_its_key_file_and_the_usual_options(config: Path, vault: Vault) -> None:
+    config.write_text(
+        f"vault: {vault.path}\nkey-file: {vault.key_file}\nsearch: {{mode: keyword, limit: 1}}\n"
+    )
+    assert run("search", "lisbon", "--json").count('"id"') == 1
+    assert '"mode": "keyword"' in run("search", "lisbon", "--json")
+    assert run("search", "lisbon", "-n", "2", "--json").count('"id"') == 2
+
+
+def test_a_variable_comes_first(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config.write_text("vault: ~/one.db\n")
+    assert default_vault() == Path.home() / "one.db"
+    monkeypatch.setenv("MEMORY_STORE_DB", "/two.db")
+    assert default_vault() == Path("/two.db")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("vaults: x.db", "'vaults' is no setting. There are vault, key-file"),
+        ("vault: [x.db]", "vault: expected a text"),
+        ("- vault", "expected lines of NAME: VALUE"),
+        ("vault: 'x", "not YAML"),
+        ("search: {colour: red}", "'colour' cannot be set here"),
+        ("search: {mode: loud}", "'loud' is not one of"),
+        ("vault: x" + " " * 70_000, "larger than 65,536 bytes"),
+    ],
+)
+def test_what_cannot_be_understood_is_named(config: Path, text: str, said: str) -> None:
+    config.write_text(text)
+    assert said in refusal("search", "lisbon")
+
+
+def test_a_change_is_seen_at_once(config: Path) -> None:
+    config.write_text("vault: /one.db\n")
+    assert default_vault() == Path("/one.db")
+    config.write_text("vault: /another.db\n")
+    assert default_vault() == Path("/another.db")
