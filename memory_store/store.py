@@ -107,6 +107,14 @@ class Code(Actions):
     every_use = late(lambda: actions.code.every_use)
 
 
+class Trash(Actions):
+    """What was deleted or replaced in a vault: sealed, for some days."""
+
+    list = late(lambda: actions.trash.listed)
+    restore = late(lambda: actions.trash.restore)
+    empty = late(lambda: actions.trash.empty)
+
+
 class MemoryStore(Actions):
     """An unlocked vault. Close it, or use it as a context manager, to lock it again.
 
@@ -133,6 +141,10 @@ class MemoryStore(Actions):
     @property
     def code(self) -> Code:
         return Code(self._opened)
+
+    @property
+    def trash(self) -> Trash:
+        return Trash(self._opened)
 
     # -- actions ------------------------------------------------------------------------
 
@@ -162,6 +174,7 @@ class MemoryStore(Actions):
     supersede = late(lambda: actions.edits.supersede)
     done = late(lambda: actions.edits.done)
     reopen = late(lambda: actions.edits.reopen)
+    undo = late(lambda: actions.trash.undo)
     publish = late(lambda: actions.edits.publish)
     delete = late(lambda: actions.edits.delete)
     delete_many = late(lambda: actions.edits.delete_many)
@@ -180,6 +193,7 @@ class MemoryStore(Actions):
 
     settings = late(lambda: actions.settings.settings)
     set_topics = late(lambda: actions.settings.set_topics)
+    set_trash = late(lambda: actions.settings.set_trash)
     stats = vaults.stats
     embedding = vaults.embedding
     embedder = vaults.embedder

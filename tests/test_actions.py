@@ -14,14 +14,14 @@ from memory_store.errors import MemoryStoreError, ReadOnlyError
 from memory_store.importing.job import ImportJob, ImportRequest
 from memory_store.records import MemoryChange, MemoryDraft
 from memory_store.session import unlock
-from memory_store.store import Code, Collections, Keys, MemoryStore, Trail
+from memory_store.store import Code, Collections, Keys, MemoryStore, Trail, Trash
 from memory_store.vault.audit_events import ACTIONS, FAILED_UNLOCK, IMPORT, LOCK, UNLOCK
 from memory_store.vault.storage.file_access import file_access
 
 PASSPHRASE = "seven words that stand in no dictionary"
 
-PARTS = (MemoryStore, Code, Collections, Keys, Trail)
-PREFIXES = ("", "code.", "collections.", "keys.", "trail.")
+PARTS = (MemoryStore, Code, Collections, Keys, Trail, Trash)
+PREFIXES = ("", "code.", "collections.", "keys.", "trail.", "trash.")
 
 NO_ACTIONS = {
     *("create", "open", "lock", "close"),  # the caller's events: it knows why
@@ -65,7 +65,7 @@ def test_every_event_comes_from_an_action_or_from_a_caller_who_knows_more() -> N
 def test_what_writes_memories_or_members_has_an_event() -> None:
     silent = {
         name
-        for part in (MemoryStore, Collections)
+        for part in (MemoryStore, Collections, Trash)
         for name, one in declarations(part).items()
         if one.writes and one.event is None
     }
@@ -131,6 +131,8 @@ def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Call
         "embed_missing": store.embed_missing,
         "reindex": lambda: store.reindex(whole=True),
         "set_topics": lambda: store.set_topics("memory"),
+        "set_trash": lambda: store.set_trash(7),
+        "undo": store.undo,
         "collections.create": lambda: shared.create("mill"),
         "collections.set": lambda: shared.set("work", analyser="de"),
         "collections.rename": lambda: shared.rename("work", "job"),
@@ -147,6 +149,8 @@ def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Call
         "keys.rotate_root": keys.rotate_root,
         "keys.share": lambda: keys.share("work", "Grace"),
         "trail.keep": lambda: store.trail.keep([], days=0, most=1),
+        "trash.restore": lambda: store.trash.restore(store.trash.list()[0].id),
+        "trash.empty": store.trash.empty,
     }
 
 
@@ -159,6 +163,7 @@ def unwritable(
     for kind in ("note", "task", "task_done"):
         store.add(f"About a {kind}.", type=kind, topics=["weir"])
     store.add("def open_weir(): pass", type="code", ref="weir.py")
+    store.delete(store.add("About what is gone.").id)
     source = tmp_path / "source"
     source.mkdir()
     (source / "mill.md").write_text("The mill stands still.")
@@ -195,8 +200,8 @@ def test_what_writes_is_refused_where_nothing_can_be_written(
 
 def test_what_does_not_write_works_where_nothing_can_be_written(unwritable: MemoryStore) -> None:
     before = unwritable.path.read_bytes()
-    parts = [unwritable, unwritable.code, unwritable.collections]
-    parts += [unwritable.keys, unwritable.trail]
+    store = unwritable
+    parts = [store, store.code, store.collections, store.keys, store.trail, store.trash]
     for part in parts:
         for name, one in declarations(type(part)).items():
             call = getattr(part, name)

@@ -11,6 +11,7 @@ settings     what holds for the whole vault, and where its topics are kept
 links        what links to what, and what is near
 sources      which paths were imported, and which are read again
 vaults       models, sizes and counts, and whether the vault is what it was
+trash        what was deleted or replaced: list, put back, erase; undo the last change
 trail        who did what
 export       memories as plain files
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         settings,
         sources,
         trail,
+        trash,
         writes,
     )
 

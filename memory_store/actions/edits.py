@@ -179,28 +179,37 @@ def supersede(
 
 
 @action(DELETE, writes=True, counts=lambda _: (0, 1))
-def delete(opened: Opened, memory_id: str) -> None:
-    """Delete a memory everywhere: rows, index, write-ahead log. Raises NotFoundError."""
-    _deleted(opened.vault, {memory_id: None})
+def delete(opened: Opened, memory_id: str, *, now: bool = False) -> None:
+    """Delete a memory: rows and index at once, and sealed it stays in the trash for some days.
+
+    ``now`` erases it everywhere, with all that the trash has of it. Raises NotFoundError.
+    """
+    _deleted(opened.vault, {memory_id: None}, now=now)
 
 
 @action(DELETE, writes=True, counts=lambda gone: (0, gone))
 def delete_many(
-    opened: Opened, ids: Iterable[str] | Mapping[str, int | None], *, refs: bool = True
+    opened: Opened,
+    ids: Iterable[str] | Mapping[str, int | None],
+    *,
+    refs: bool = True,
+    now: bool = False,
 ) -> int:
-    """Delete memories everywhere, all of them or (NotFoundError) none. Returns how many.
+    """Delete memories, all of them or (NotFoundError) none, as :func:`delete`. Returns how many.
 
     A mapping says which version each must have (``None``: any); ConflictError, with their ``ids``,
     where some have another.
     """
     versions = ids if isinstance(ids, Mapping) else dict.fromkeys(ids)
-    return _deleted(opened.vault, versions, refs=refs)
+    return _deleted(opened.vault, versions, refs=refs, now=now)
 
 
-def _deleted(vault: OpenVault, versions: Mapping[str, int | None], *, refs: bool = True) -> int:
+def _deleted(
+    vault: OpenVault, versions: Mapping[str, int | None], *, refs: bool = True, now: bool = False
+) -> int:
     resolved = {resolve(vault, given, refs=refs): version for given, version in versions.items()}
     held_to = {one: version for one, version in resolved.items() if version is not None}
-    return delete_memories(vault, [*resolved], versions=held_to)
+    return delete_memories(vault, [*resolved], versions=held_to, now=now)
 
 
 @action(EDIT, writes=True, counts=lambda _: (1, 1))

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from memory_store.actions.action import Opened, action, batches
-from memory_store.errors import ConflictError
+from memory_store.errors import BadInputError, ConflictError
 from memory_store.records import VaultSettings
 from memory_store.session.whole_vault import WholeVault
-from memory_store.vault import topic_table
+from memory_store.vault import topic_table, trash
+from memory_store.vault.audit_events import ERASE
 from memory_store.vault.settings import FILLING, MEMORY, TABLE, check_topics
 from memory_store.vault.storage import Storage
 from memory_store.vault.topic_hashes import END, Done
 
+MOST_DAYS = 3_650
 Progress = Callable[[str, int, "int | None"], None]
 
 
@@ -35,6 +37,7 @@ def settings(opened: Opened) -> VaultSettings:
         model=known.embedder or None,
         fingerprint=known.fingerprint or None,
         dimensions=known.dimensions or None,
+        trash=known.trash,
         collections=len(known.collections),
         created=known.created or None,
         revision=known.revision,
@@ -80,6 +83,26 @@ def set_topics(opened: Opened, where: str, progress: Progress | None = None) -> 
         if kept == FILLING:
             _finish(storage, vault)
         return storage.erase_traces()
+
+
+@action(ERASE, writes=True, counts=lambda gone: (0, gone))
+def set_trash(opened: Opened, days: int) -> int:
+    """Keep what is deleted or replaced for so many days; 0 keeps nothing. Returns how many rows of
+    the trash are too old by that, and were erased.
+
+    Raises BadInputError for a number that it cannot be, a part of a vault or a key that is not the
+    owner's, ReadOnlyError.
+    """
+    vault = opened.vault.whole_vault()
+    vault.keyring.check_owner()
+    if not 0 <= days <= MOST_DAYS:
+        raise BadInputError(f"trash: a number of days from 0 to {MOST_DAYS:,}", "trash")
+    with vault.writing() as storage:
+        with storage.transaction(vault.keyring):
+            vault.change_settings(storage, trash=days)
+            gone = trash.purge(storage, vault.keyring, days)
+        storage.erase_traces()
+    return gone
 
 
 def _choose(vault: WholeVault, where: str) -> None:

@@ -78,6 +78,7 @@ def stats(opened: Opened) -> dict[str, Any]:
     snapshot, settings = vault.snapshot(), vault.settings
     return {
         **vault.reader().collections.statistics(vault.keyring.readable()),
+        **vault.reader().trash.statistics(vault.keyring.readable()),
         **({} if vault.limits else _of_file(vault.reader(), vault.path)),
         "memories": int(snapshot.total),
         "topics": count_topics(snapshot),

@@ -81,7 +81,7 @@ class Update(Struct, frozen=True, forbid_unknown_fields=True):
     supersede: Annotated[
         str | None, Meta(description="New text: the old memory stays, valid until now")
     ] = None
-    delete: Annotated[bool, Meta(description="For good; needs version")] = False
+    delete: Annotated[bool, Meta(description="Into the trash; needs version")] = False
 
 
 class Tasks(Struct, frozen=True, forbid_unknown_fields=True):

@@ -229,12 +229,16 @@ def settings(store: MemoryStore, name: str | None, value: str | None, as_json: b
     memory-store settings notes.db
     memory-store settings notes.db topics memory
     memory-store settings notes.db topics table
+    memory-store settings notes.db trash 7
 
     Topics are searched in memory in any case. In the table memory_topics they are hashed besides,
     so that SQL can join by them. A thief of the file sees there which memories share a topic, and
     one who knows some of your notes can name many topics of the others. "topics memory" takes the
     hashes out of the file, "topics table" puts them back. If you stop it, run it again to go on.
     Copies of the file that were made before keep what they hold.
+
+    "trash" is for how many days what you delete or change stays in the vault, sealed; 0 keeps
+    nothing, and erases what is there.
     """
     if name is not None:
         _change(store, name, value)
@@ -250,8 +254,13 @@ def settings(store: MemoryStore, name: str | None, value: str | None, as_json: b
 
 def _change(store: MemoryStore, name: str, value: str | None) -> None:
     """Raises BadInputError for a setting that there is not, or that is fixed."""
+    if name == "trash":
+        if value is None or not value.isdecimal():
+            raise BadInputError("settings trash: say for how many days; 0 keeps nothing", "value")
+        store.set_trash(int(value))
+        return
     if name != "topics":
-        raise BadInputError(f"settings: only topics can be changed, not {name!r}", "name")
+        raise BadInputError(f"settings: topics and trash can be changed, not {name!r}", "name")
     if value is None:
         raise BadInputError("settings topics: say table or memory", "value")
     with Progress() as progress:
@@ -267,8 +276,12 @@ def _change(store: MemoryStore, name: str, value: str | None) -> None:
 def _setting_lines(found: VaultSettings) -> Iterator[str]:
     shown = asdict(found) | {
         "topics": TOPICS[found.topics],
+        "trash": f"{found.trash} days" if found.trash else "off: what is deleted is erased at once",
         "model": found.model or "none yet",
         "created": found.created or "not known to this key",
     }
-    for name in ("vault", "format", "profile", "topics", "model", "collections", "created"):
+    for name in (
+        *("vault", "format", "profile", "topics", "trash", "model"),
+        *("collections", "created"),
+    ):
         yield f"{name:<13}{printable_line(str(shown[name]))}"

@@ -251,16 +251,19 @@ def publish(store: MemoryStore, id: str, collection: str, as_json: bool) -> None
 @vault_command()
 @click.argument("ids", metavar="ID...", nargs=-1, shell_complete=completed_by("memory_ids"))
 @click.option("--by", metavar="NAME", help="All that this assistant wrote")
+@click.option("--now", is_flag=True, help="Erase at once: leave nothing in the trash")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask")
-def delete(store: MemoryStore, ids: tuple[str, ...], by: str | None, yes: bool) -> None:
-    """Delete memories from the vault for good.
+def delete(store: MemoryStore, ids: tuple[str, ...], by: str | None, now: bool, yes: bool) -> None:
+    """Delete memories. They stay in the trash, sealed, for 30 days.
 
     \b
     memory-store delete notes.db 3f2a9c1b
     memory-store delete notes.db --by claude-code
+    memory-store delete notes.db 3f2a9c1b --now
 
-    Record, topics, vectors and index entries go. Asks first in a terminal. Backups and exports
-    made earlier keep their copies.
+    Topics, vectors and index entries go at once. "memory-store undo" brings the memories back.
+    With --now nothing is left, no earlier version in the trash either. Asks first in a terminal.
+    Backups and exports made earlier keep their copies.
     """
     if bool(ids) == bool(by):
         raise BadInputError("name memories by their ids, or an assistant by --by", "by")
@@ -272,10 +275,15 @@ def delete(store: MemoryStore, ids: tuple[str, ...], by: str | None, yes: bool) 
     if not yes and sys.stdin.isatty():
         for memory in found:
             click.echo(_line(memory), err=True)
-        click.confirm(f"Delete {'these' if len(found) > 1 else 'this'}?", abort=True, err=True)
-    store.delete_many(memory.id for memory in found)
+        question = f"{'Erase' if now else 'Delete'} {'these' if len(found) > 1 else 'this'}"
+        click.confirm(f"{question}{' for good' if now else ''}?", abort=True, err=True)
+    store.delete_many([memory.id for memory in found], now=now)
+    days = 0 if now else store.settings().trash
     for memory in found:
-        click.echo(f"{memory.id} deleted")
+        click.echo(f"{memory.id} {'deleted' if days else 'erased'}")
+    if days:
+        they = "it" if len(found) == 1 else "them"
+        click.echo(f"In the trash for {days} days: memory-store undo brings {they} back", err=True)
 
 
 def _line(memory: Memory, type_room: int = 0) -> str:

@@ -22,6 +22,7 @@ from memory_store.session.indexer import Indexer
 from memory_store.session.writer import write_batch
 from memory_store.vault.rows import Origin, open_head
 from memory_store.vault.storage import Storage
+from memory_store.vault.trash import BY_IMPORT, Change
 
 BATCH_MEMORIES = 64
 BATCH_SECONDS = 2.0  # a batch is written at the latest now: what a killed import loses
@@ -58,6 +59,8 @@ class Batch:
         self._job = job
         self._counts = counts
         self._size = 1 if self.embeds else UNEMBEDDED_BATCH
+        self._replaced: set[str] = set()
+        self._change = Change(BY_IMPORT, skipped=self._replaced)
         self._begin()
 
     def _begin(self) -> None:
@@ -144,7 +147,8 @@ class Batch:
         def mark_files(storage: Storage) -> None:
             self._ledger.mark(storage, [one for one in marks if one.tag not in torn])
 
-        write_batch(self._vault, prepared, self._preparer.model, mark_files)
+        write_batch(self._vault, prepared, self._preparer.model, mark_files, self._change)
+        self._replaced.update(memory.id for memory, _ in accepted if memory.version > 1)
         self._ledger.note_sources()
         self._counts.list_ids([memory.id for memory, _ in accepted])
         return refused

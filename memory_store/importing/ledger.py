@@ -34,6 +34,7 @@ from memory_store.vault.sources import (
     write_source,
 )
 from memory_store.vault.storage import Storage
+from memory_store.vault.trash import BY_IMPORT, Change
 
 
 class FileMark(Struct, frozen=True):
@@ -215,7 +216,12 @@ class Ledger:
     def forget(self, memories: Sequence[str]) -> None:
         """Delete memories that are gone from their source; a dry run deletes nothing."""
         if memories and not self.request.dry_run:
-            delete_memories(self.vault, memories, also=lambda now: now.files.forget_empty())
+            delete_memories(
+                self.vault,
+                memories,
+                also=lambda now: now.files.forget_empty(),
+                change=Change(BY_IMPORT),
+            )
 
     def _missing(
         self, source: str, files: set[bytes], records: Mapping[bytes, set[bytes]]

@@ -52,6 +52,7 @@ from memory_store.records.searches import (
     SearchResponse,
     SearchResult,
 )
+from memory_store.records.trash import TrashEntry, Undone
 from memory_store.records.vaults import VaultSettings
 
 SearchOptions = SearchRequest

@@ -10,7 +10,8 @@ class VaultSettings(Struct, frozen=True):
 
     ``topics`` is ``table`` or ``memory`` (see :meth:`MemoryStore.set_topics`);
     ``topics_unfinished``: a change of that was stopped on its way. ``model``, ``fingerprint`` and
-    ``dimensions`` are those of its vectors, ``None`` before the first one.
+    ``dimensions`` are those of its vectors, ``None`` before the first one. ``trash``: for how many
+    days what was deleted or replaced is kept, sealed; 0: not at all.
     """
 
     vault: str
@@ -21,6 +22,7 @@ class VaultSettings(Struct, frozen=True):
     model: str | None
     fingerprint: str | None
     dimensions: int | None
+    trash: int
     collections: int
     created: str | None
     revision: int

@@ -46,6 +46,7 @@ def open_vault(
             access, notices, settings = _upgraded(path, storage, keyring, access)
     opened = WholeVault(path, vault, keyring, access, settings)
     opened.notices = tuple(notices)
+    opened.purge_trash()
     access.check_unchanged(path)
     return opened
 

@@ -34,7 +34,7 @@ from memory_store.session.sealed_segments import (
 )
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
-from memory_store.vault import audit, sources
+from memory_store.vault import audit, sources, trash
 from memory_store.vault.collections import check_named
 from memory_store.vault.expansions import stored
 from memory_store.vault.manifest import CONTENT_FORMAT, earlier_total, read_manifest, rows_of
@@ -150,6 +150,9 @@ class _Work:
             yield from _slots_not_listed(vault, storage)
         if vault.settings.topics_kept == MEMORY:
             yield "memory_topics", lambda: _refuse_unless(storage.topics.count() == 0, IN_THE_FILE)
+        for number, collection, sealed in storage.trash.of(vault.keyring.readable()):
+            check = partial(trash.check, storage, vault.keyring, number, collection, sealed)
+            yield f"vault_trash {number}", check
         yield "index", partial(vault.snapshot, whole=True)
         rows = dict(storage.memories.places())
         for memory, collection in rows.items():

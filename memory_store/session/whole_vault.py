@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ from memory_store.session.link_graph import LinkGraph, LinkGraphs
 from memory_store.session.live_index import LiveIndex
 from memory_store.session.readers import KnownRows, Readers
 from memory_store.sqlite import WRITABLE, FileAccess, sqlite3
+from memory_store.vault import trash
 from memory_store.vault.collections import insert_collection
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import WholeKeyring
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from memory_store.vault.share_check import Stored
 
 LOCK_PATIENCE = 5.0  # seconds that a lock waits for searches and writes at work
+LOOK_AT_TRASH = 3_600.0  # seconds after which a writer looks again for what is too old in it
 
 
 class WholeVault:
@@ -84,6 +87,7 @@ class WholeVault:
         self._older = rollback_warning(vault, path, counters(self._writer)) is not None
         self._warned = False
         self._shares: Stored | None = None
+        self._trash_looked_at = -LOOK_AT_TRASH
         self.notices: tuple[str, ...] = ()
 
     @property
@@ -118,12 +122,33 @@ class WholeVault:
             self.keyring.check_open()
             settings, held = self.settings, set(self.keyring.collections)
             self._mend_shares()
+            if time.monotonic() > self._trash_looked_at + LOOK_AT_TRASH:
+                self.purge_trash()
             try:
                 yield self._writer
             except BaseException:
                 self.settings = settings
                 self.keyring.keep_only(held)
                 raise
+
+    def purge_trash(self) -> None:
+        """Let go of what has been in the trash for too long; while another writes, the next time.
+
+        Only opens the oldest row of each collection where there is nothing to do.
+        """
+        storage, days = self._writer, self.settings.trash
+        if self.access.read_only or storage.in_transaction:
+            return
+        self._trash_looked_at = time.monotonic()
+        with self._write_lock:
+            if not trash.too_old(storage, self.keyring, days):
+                return
+            try:
+                with storage.transaction(self.keyring):
+                    trash.purge(storage, self.keyring, days)
+                storage.erase_traces()
+            except sqlite3.OperationalError:  # busy, or full: it stays until it is not
+                self._trash_looked_at = -LOOK_AT_TRASH
 
     def _mend_shares(self) -> None:
         """Write again what the owner signs for others, where another has changed it since."""

@@ -1,4 +1,5 @@
-"""Memories written and deleted: rows, index segment, change log and account, in one transaction.
+"""Memories written and deleted: rows, index segment, change log, account and trash, in one
+transaction.
 
 Boundary: plain memories come in and leave sealed. Everything slow (reading, embedding) has
 happened before; here nothing waits while the write lock is held. Segments are merged, so that they
@@ -27,6 +28,7 @@ from memory_store.session.sealed_segments import (
     load_segment,
     write_index_segment,
 )
+from memory_store.vault import trash
 from memory_store.vault.collection_keys import CollectionKeys
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.manifest import account
@@ -35,6 +37,7 @@ from memory_store.vault.segments import DELETED, UPDATED
 from memory_store.vault.settings import MEMORY, Settings
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.segments import SegmentRow
+from memory_store.vault.trash import Change
 
 TIER_FACTOR = 8  # segments of about one size that are merged into one of the next
 MOST_DOCUMENTS = 32_768  # in a segment: its sealed parts stay far below SQLite's blob limit
@@ -44,12 +47,14 @@ class Prepared(Struct, frozen=True):
     """A memory ready to be written. Version 1 is new; a later one replaces the version before.
 
     ``links`` are the targets of the links in it, by how they are written.
+    One that is ``restored`` may follow on a version that is there no more.
     """
 
     memory: Memory
     origin: Origin
     entry: IndexEntry
     links: Mapping[str, Sequence[str]] = {}
+    restored: bool = False
 
 
 def write_batch(
@@ -57,8 +62,11 @@ def write_batch(
     batch: Sequence[Prepared],
     model: Callable[[str], IndexModel],
     also: Callable[[Storage], None] | None = None,
+    change: Change | None = None,
 ) -> None:
     """Write a batch, all of it or nothing. ``also`` runs inside the same transaction.
+
+    What it replaces goes to the trash, as part of a ``change`` (``None``: this batch is one).
 
     What may stand in clear is what the settings say in that transaction, not what this process knew
     before. ``model`` is what a collection's entries were made with. Raises ConflictError, writing
@@ -69,7 +77,7 @@ def write_batch(
         with vault.writing() as storage:
             with storage.transaction(keyring):
                 known = vault.settings_in(storage)
-                _replace_rows(storage, vault, batch)
+                _replace_rows(storage, vault, batch, change or _change_of(batch))
                 by_collection: dict[str, list[Prepared]] = defaultdict(list)
                 for prepared in batch:
                     by_collection[prepared.memory.collection].append(prepared)
@@ -110,17 +118,24 @@ def overwrite_vectors(batch: Sequence[Prepared]) -> None:
     overwrite(item.entry.vectors for item in batch)
 
 
-def _replace_rows(storage: Storage, vault: OpenVault, batch: Sequence[Prepared]) -> None:
+def _change_of(batch: Sequence[Prepared]) -> Change:
+    """The change that a batch is by itself: memories that it makes belong to what it replaces."""
+    return Change(added=tuple(one.memory.id for one in batch if one.memory.version == 1))
+
+
+def _replace_rows(
+    storage: Storage, vault: OpenVault, batch: Sequence[Prepared], change: Change
+) -> None:
     present = storage.memories.rows([item.memory.id for item in batch])
     replaced: dict[str, list[str]] = defaultdict(list)
     for item in batch:
         row = present.get(item.memory.id)
         before = row.version if row is not None else 0
-        if before != item.memory.version - 1:
+        if before != item.memory.version - 1 and not (item.restored and row is None):
             raise ConflictError(f"memory {item.memory.id} was changed by another writer meanwhile")
         if row is not None:
             replaced[row.collection].append(row.id)
-    _remove(storage, vault, replaced, UPDATED)
+    _remove(storage, vault, replaced, UPDATED, change)
 
 
 def _remove(
@@ -128,13 +143,18 @@ def _remove(
     vault: OpenVault,
     gone: Mapping[str, Sequence[str]],
     operation: str,
+    change: Change | None,
 ) -> None:
-    """Take memories (by collection) out of rows, index and account.
+    """Take memories (by collection) out of rows, index and account, and (as part of a ``change``)
+    into the trash, unless that is off.
 
     The index says which tags go from the account: a row may be another one that was put back.
     """
+    keeps = change is not None and vault.settings_in(storage).trash > 0
     for collection, ids in gone.items():
         known = vault.row_tags(ids)
+        if keeps and change is not None:
+            trash.keep(storage, vault.keyring, collection, ids, operation, change, known)
         storage.memories.remove(ids)
         storage.segments.log(collection, ids, operation)
         account(storage, vault.keyring.of(collection), removed=known.values())
@@ -146,11 +166,15 @@ def delete_memories(
     *,
     versions: Mapping[str, int] | None = None,
     also: Callable[[Storage], None] | None = None,
+    change: Change | None = None,
+    now: bool = False,
 ) -> int:
     """Delete memories from rows, index and write-ahead log. Returns how many were there.
 
-    ``versions`` are those that some of them must have: another raises ConflictError, and nothing
-    is deleted. ``also`` runs inside the same transaction.
+    They go to the trash, as part of a ``change`` (``None``: one of their own). With ``now`` they do
+    not, and what the trash has of them goes, too. ``versions`` are those that some of them must
+    have: another raises ConflictError, and nothing is deleted. ``also`` runs inside the same
+    transaction.
     """
     with vault.writing() as storage:
         with storage.transaction(vault.keyring):
@@ -163,15 +187,22 @@ def delete_memories(
                 raise ConflictError(
                     f"memory {changed[0]} was changed by another writer meanwhile", changed
                 )
-            gone: dict[str, list[str]] = defaultdict(list)
-            for row in present.values():
-                gone[row.collection].append(row.id)
-            _remove(storage, vault, gone, DELETED)
-            drop(storage, vault.keyring, ids)
+            take_out(storage, vault, ids, None if now else change or Change())
+            if now:
+                trash.erase(storage, vault.keyring, ids)
             if also is not None:
                 also(storage)
         storage.erase_traces()
     return len(present)
+
+
+def take_out(storage: Storage, vault: OpenVault, ids: Sequence[str], change: Change | None) -> None:
+    """Delete memories inside the caller's transaction, into the trash if it is a ``change``."""
+    gone: dict[str, list[str]] = defaultdict(list)
+    for row in storage.memories.rows(ids).values():
+        gone[row.collection].append(row.id)
+    _remove(storage, vault, gone, DELETED, change)
+    drop(storage, vault.keyring, ids)
 
 
 def compact(storage: Storage, keyring: Keyring) -> int:

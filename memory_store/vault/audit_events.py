@@ -12,11 +12,23 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict, astuple, replace
 
-SEARCH, READ, ADD, EDIT, DELETE, IMPORT, MEMBERS, COLLECTION, UNLOCK, FAILED_UNLOCK, LOCK = (
-    ACTIONS
-) = (
+(
+    SEARCH,
+    READ,
+    ADD,
+    EDIT,
+    DELETE,
+    IMPORT,
+    MEMBERS,
+    COLLECTION,
+    UNLOCK,
+    FAILED_UNLOCK,
+    LOCK,
+    RESTORE,
+    ERASE,
+) = ACTIONS = (
     *("search", "read", "add", "edit", "delete", "import", "members changed"),
-    *("collection changed", "unlock", "failed unlock", "lock"),
+    *("collection changed", "unlock", "failed unlock", "lock", "restore", "erase"),
 )
 SERVER = "server"  # the surface of what the server does by itself: time-outs, configured keys
 ACTOR_LIMIT = 200  # characters; an actor's id is cut there

@@ -34,7 +34,7 @@ from memory_store.errors import LockedError, TamperedError
 
 PURPOSES = (
     *("body", "head", "segment", "manifest", "name", "expansion", "page", "audit", "share"),
-    "path",
+    *("path", "trash"),
 )
 CARRIED = ("blind", "dedupe", "source", "expansion-question", "page-tag")
 APART = b"apart"
@@ -208,9 +208,16 @@ class CollectionKeys:
     def place(self, table: str, column: str, row: str, version: int = 0) -> Place:
         return Place(self.vault, self.collection, table, column, row, version)
 
-    def seal(self, purpose: str, place: Place, content: bytes | bytearray | memoryview) -> bytes:
-        """Seal a value in the newest epoch."""
-        return seal(self._sealing(self._newest, purpose), place, content)
+    def seal(
+        self,
+        purpose: str,
+        place: Place,
+        content: bytes | bytearray | memoryview,
+        epoch: int | None = None,
+    ) -> bytes:
+        """Seal a value in the newest epoch, or in another one that is held."""
+        held = self._newest if epoch is None else self._at(epoch)
+        return seal(self._sealing(held, purpose), place, content)
 
     def unseal(
         self, purpose: str, place: Place, blob: bytes, counter: OpenCounter | None = None

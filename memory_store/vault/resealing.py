@@ -22,6 +22,7 @@ from memory_store.vault.manifest import read_manifest, write_manifest
 from memory_store.vault.rows import body_place
 from memory_store.vault.segments import reseal_segment
 from memory_store.vault.storage import Storage
+from memory_store.vault.trash import resealed
 
 BATCH = 256  # rows in a transaction: about 10 ms of other writers' time
 
@@ -64,10 +65,18 @@ def reseal_segments(storage: Storage, keys: CollectionKeys, after: int) -> Done:
     return None, 0
 
 
+def reseal_trash(storage: Storage, keys: CollectionKeys, after: int) -> Done:
+    """Rows of the trash, each with the head and the body in it."""
+    rows = storage.trash.sealed_before(keys.collection, _epoch(keys), after, BATCH)
+    storage.trash.replace([(*resealed(keys, number, *cells), number) for number, *cells in rows])
+    return (rows[-1][0] if rows else None), len(rows)
+
+
 STEPS: tuple[Step, ...] = (
     reseal_segments,
     reseal_heads,
     reseal_bodies,
+    reseal_trash,
 )
 """What a collection's rows are, in the order they are done."""
 

@@ -311,16 +311,22 @@ def opened_head(keyring: Keyring, row: MemoryRow) -> bytes:
 
 def head_of(keyring: Keyring, row: MemoryRow, opened: bytes) -> dict[str, Any]:
     """What an opened head says. Raises TamperedError where the row beside it says otherwise."""
+    head = sealed_head(row, opened)
+    for name in ("type", "created", "updated"):
+        clear = getattr(row, name)
+        if clear != (None if keyring.strict else head[name]):
+            raise TamperedError(f"memories.{name} of {row.id}: changed since it was written")
+    return head
+
+
+def sealed_head(row: MemoryRow, opened: bytes) -> dict[str, Any]:
+    """What an opened head says, whatever the clear columns do. Raises TamperedError."""
     try:  # under the collection's key any member may have written it
         head = read_stored_json(opened, verbatim="source")  # a path leads back to its file
     except (ValueError, TypeError, RecursionError):
         raise TamperedError(f"memories.head of {row.id}: is nothing that this reads") from None
     if row.content != head["content"]:
         raise TamperedError(f"memories.content of {row.id}: names another memory's body")
-    for name in ("type", "created", "updated"):
-        clear = getattr(row, name)
-        if clear != (None if keyring.strict else head[name]):
-            raise TamperedError(f"memories.{name} of {row.id}: changed since it was written")
     return head
 
 

@@ -31,6 +31,7 @@ from memory_store.vault.shares import Share, read_share, write_share
 from memory_store.vault.slots import list_slots
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.schema import FORMAT_VERSION
+from memory_store.vault.trash import KEPT_DAYS
 
 DEDUPE = CARRIED.index("dedupe")
 PROFILES = ("default", "strict")
@@ -97,6 +98,7 @@ class Settings(Struct, frozen=True):
     ``revision`` grows with every change; the personal collection's account knows the newest.
     ``format`` says by which rules the rows are read: 0 before there was a third.
     ``names`` are the owner's names of the collections, by id.
+    ``trash``: for how many days what was deleted or replaced is kept; 0 keeps nothing.
     """
 
     profile: str = "default"
@@ -117,6 +119,7 @@ class Settings(Struct, frozen=True):
     format: int = 0
     topics: str = TABLE
     names: dict[str, str] = field(default_factory=dict)
+    trash: int = KEPT_DAYS
 
     @property
     def strict(self) -> bool:
@@ -136,7 +139,9 @@ class Settings(Struct, frozen=True):
     @property
     def indexing(self) -> Settings:
         """These settings as far as they say how memories are indexed."""
-        fewer = replace(self, revision=0, collections=(), members=(), topics=TABLE, names={})
+        fewer = replace(
+            self, revision=0, collections=(), members=(), topics=TABLE, names={}, trash=0
+        )
         return replace(fewer, epochs=(), holders=(), slots=(), passphrase_alone=False)
 
     def epoch_of(self, collection: str) -> Epoch:
@@ -197,6 +202,7 @@ FIRST_FIELDS = Settings.__struct_fields__[:9]
 """What settings said from the beginning, and say even where it is empty."""
 OF_THE_VAULT = (
     *("profile", "analyser", "embedder", "fingerprint", "dimensions", "topics", "format"),
+    "trash",
 )
 """The fields that members know, too: each share of a collection repeats them."""
 
@@ -388,10 +394,13 @@ def write_settings(storage: Storage, keyring: WholeKeyring, settings: Settings) 
     data = {
         name: value
         for name, value in to_builtins(settings).items()
-        if value or name in FIRST_FIELDS  # the others as every vault was written before them
+        if (value and name != "trash")
+        or name in FIRST_FIELDS  # the others as every vault was written before them
     }
     if settings.topics == TABLE:
         del data["topics"]
+    if settings.trash != KEPT_DAYS:
+        data["trash"] = settings.trash  # 0, too
     sealed = keys.seal("head", place, json.dumps(data).encode())
     storage.settings.write_sealed(settings.revision, sealed)
     everywhere = settings.personal in settings.shared  # where a member could write of an older one

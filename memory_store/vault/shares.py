@@ -25,6 +25,7 @@ from memory_store.errors import FormatError, TamperedError
 from memory_store.vault.collection_keys import CollectionKeys
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.schema import FORMAT_VERSION
+from memory_store.vault.trash import KEPT_DAYS
 
 TABLE = "vault_shares"
 FORMAT = 3  # a share of the vault format before, which was not signed, begins with "{"
@@ -34,7 +35,7 @@ class Share(Struct, frozen=True):
     """The vault's profile and usual model, the collection's own choice and name, its key's epochs.
 
     ``choice`` are fields of ``CollectionSettings`` without the folder, which is the owner's.
-    ``topics`` says where the vault keeps them.
+    ``topics`` says where the vault keeps them, ``trash`` how many days what was deleted is kept.
     ``name`` is the owner's name of the collection; ``revision`` that of his settings.
     """
 
@@ -51,6 +52,7 @@ class Share(Struct, frozen=True):
     name: str = ""
     revision: int = 0
     format: int = FORMAT_VERSION
+    trash: int = KEPT_DAYS
 
     def __repr__(self) -> str:
         return f"<Share of epoch {self.epoch}>"

@@ -69,6 +69,7 @@ def fill(store: MemoryStore, folder: Path) -> None:
     result = store.add("Paid.", type="result", parent=task.id)
     store.publish(result.id, "mill")
     store.delete(store.add("Regretted at once.").id)
+    store.set_trash(3_650)  # since the trash in format 3: or a later test would find it empty
     store.add_many([MemoryDraft(f"Entry {n} of the mill's log.") for n in range(3)], embed=False)
     store.trail.keep([EVENT], days=0, most=100)
     write_notes()

@@ -310,3 +310,13 @@ def test_a_newer_format_is_refused_by_its_number_and_left_alone(
     assert result.exit_code == 1
     assert expected in result.stderr
     assert kept.read_bytes() == before
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_what_was_deleted_in_it_is_still_put_back(
+    profile: str, opened: Open, tmp_path: Path
+) -> None:
+    with opened(unpacked(f"format-3-trash-{profile}.db", tmp_path / "vaults")) as store:
+        (gone,) = [one for one in store.trash.list() if one.change == "deleted"]
+        assert store.trash.restore(gone.id)[0].text == "Regretted at once."
+        assert store.verify()["failures"] == []

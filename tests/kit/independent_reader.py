@@ -50,6 +50,8 @@ PURPOSES = {
     ("vault_settings", "sealed"): "head",
     ("vault_expansions", "sealed"): "expansion",
     ("vault_audit", "sealed"): "audit",
+    ("vault_trash", "sealed"): "trash",
+    ("vault_trash", "body"): "trash",
 }
 
 EARLIER_NAME = ("collections", "name")
@@ -65,6 +67,8 @@ PLACES = {
     ("vault_settings", "sealed"): "'vault', name, cast(value as integer)",
     ("vault_expansions", "sealed"): "'vault', lower(hex(tag)), 0",
     ("vault_audit", "sealed"): "'vault', cast(sequence as text), 0",
+    ("vault_trash", "sealed"): "collection, cast(sequence as text), 0",
+    ("vault_trash", "body"): "collection, cast(sequence as text), 0",
 }
 """Collection, row and version of a sealed cell's place, as SQL."""
 

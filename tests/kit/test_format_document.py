@@ -28,7 +28,7 @@ def full(store: MemoryStore, key_file: Path, tmp_path: Path) -> Iterator[sqlite3
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "note.md").write_text("# Quay\n\nOn quays.")
     store.import_paths([tmp_path / "folder"], collection="work")
-    store.add("A text of one's own.", topics=["quays"])
+    store.edit(store.add("A text of one's own.").id, topics=["quays"])
     store.trail.keep(
         [AuditEvent("2026-01-01T00:00:00+00:00", "alice", False, "page", "search", 3, 2)],
         days=0,

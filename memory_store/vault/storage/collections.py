@@ -47,6 +47,7 @@ _SWEEP = (
 _SWEEP_EXTRAS = """
     delete from vault_segment_parts where segment not in (select id from vault_segments)
 """
+_SWEEP_TRASH = f"delete from vault_trash where {_KEYLESS}"
 
 
 class SettingsTable(Table):
@@ -131,6 +132,8 @@ class CollectionsTable(Table):
         extras = (_SWEEP_EXTRAS,) if self.has(EXTRA_TABLE) else ()
         for statement in (*_SWEEP, *extras):
             self._run(statement)
+        if self.has("vault_trash"):
+            self._run(_SWEEP_TRASH)
 
     def statistics(self, collections: Collection[str]) -> dict[str, int]:
         """Counts of rows, and bytes of what is sealed, in some collections."""

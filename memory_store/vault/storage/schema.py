@@ -88,6 +88,10 @@ LATER_TABLES = {
         "segment text not null, kind text not null, sealed blob not null, "
         "primary key (segment, kind)"
     ),
+    "vault_trash": (
+        "sequence integer primary key, collection text not null, sealed blob not null, "
+        "body blob not null"
+    ),
 }
 """What a vault of any format may do without: it gets them when they are needed.
 
@@ -100,6 +104,7 @@ LATER_MIGRATIONS = {
     "0003_audit": ("vault_audit",),
     "0004_sharing": ("vault_identities", "vault_shares"),
     "0006_segment_parts": ("vault_segment_parts",),
+    "0007_trash": ("vault_trash",),
 }
 VAULT_TABLES = tuple(name for name in FIRST_TABLES if name.startswith("vault_"))
 """Machinery: a Datasette hides these, and the later ones."""

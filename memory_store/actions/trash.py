@@ -1,0 +1,228 @@
+"""The trash of an opened vault: what is in it, put back, erased; and taking back the last change.
+
+Boundary: titles and, of what is put back, texts are opened, where the keys open memories; what is
+in collections that may be searched and not read is not there. What is put back is written as any
+memory: sealed anew, one version above all that there were, in one transaction with its row of the
+trash, which goes. What it replaces goes into the trash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from memory_store.actions.action import Opened, action
+from memory_store.actions.attempts import again_if_overtaken
+from memory_store.actions.reads import open_all, shown
+from memory_store.dates import format_time
+from memory_store.errors import BadInputError, ConflictError, NotFoundError
+from memory_store.importing import drafts
+from memory_store.records import Memory, TrashEntry, Undone
+from memory_store.session.embedders import WritingEmbedders
+from memory_store.session.indexer import Indexer
+from memory_store.session.opened_vault import OpenVault
+from memory_store.session.writer import take_out, write_batch
+from memory_store.titles import shown_title
+from memory_store.vault import trash
+from memory_store.vault.audit_events import ERASE, READ, RESTORE
+from memory_store.vault.rows import SHORTEST_BEGINNING
+from memory_store.vault.storage import Storage
+from memory_store.vault.trash import BY_HAND, BY_TRASH, Change, Entry, is_deleted
+
+NOTHING = "there is nothing to undo: no deletion or edit of this key is in the trash"
+
+
+@action(READ, writes=False, counts=lambda found: (len(found), len(found)))
+def listed(opened: Opened, memory_id: str | None = None) -> list[TrashEntry]:
+    """What is in the trash, newest first; of one memory (an id or its beginning), its versions.
+
+    Opens heads, and the texts of what has no title. An id that is not in there gives an empty list.
+    """
+    vault = opened.vault
+    names = vault.collections.names()
+    with vault.reader().reading() as storage:
+        found = _entries(vault, storage)
+        if memory_id is not None:
+            found = [one for one in found if _is_named(one, memory_id)]
+        return [_shown(vault, storage, names, one) for one in reversed(found)]
+
+
+def _entries(vault: OpenVault, storage: Storage) -> list[Entry]:
+    """What these keys may open, oldest first."""
+    return trash.entries(storage, vault.keyring, vault.keyring.openable())
+
+
+def _is_named(entry: Entry, given: str) -> bool:
+    memory, wanted = entry.kept.memory, given.strip().lower()
+    return memory == given or (len(wanted) >= SHORTEST_BEGINNING and memory.startswith(wanted))
+
+
+def _shown(
+    vault: OpenVault, storage: Storage, names: Mapping[str, str], entry: Entry
+) -> TrashEntry:
+    memory, kept = trash.open_entry(storage, vault.keyring, entry, text=False), entry.kept
+    if not memory.title.strip():  # its first words stand for it
+        memory = trash.open_entry(storage, vault.keyring, entry)
+    end = datetime.fromisoformat(kept.time) + timedelta(days=vault.settings.trash)
+    return TrashEntry(
+        id=memory.id,
+        version=memory.version,
+        change="deleted" if is_deleted(entry) else "edited",
+        by=kept.way,
+        time=kept.time,
+        until=format_time(end),
+        group=kept.group,
+        collection=names[entry.collection],
+        type=memory.type,
+        title=shown_title(memory.title, memory.text),
+        topics=memory.topics,
+    )
+
+
+@action(RESTORE, writes=True, counts=lambda put: (len(put), len(put)))
+def restore(
+    opened: Opened, ids: str | Iterable[str] = (), *, version: int | None = None, group: str = ""
+) -> list[Memory]:
+    """Put memories back as they were when they last went, or one of them in an earlier ``version``.
+
+    All of them or none, named by ids or their beginnings, or by the ``group`` of a change. One that
+    is there takes the restored content, and what it said goes to the trash. Raises NotFoundError.
+    """
+    vault = opened.vault
+    wanted = [ids] if isinstance(ids, str) else [*ids]
+    if not wanted and not group:
+        raise BadInputError("name a memory that is in the trash", "id")
+    if version is not None and len(wanted) != 1:
+        raise BadInputError("a version is one of a single memory", "version")
+
+    def attempt() -> list[Memory]:
+        with vault.reader().reading() as storage:
+            every = _entries(vault, storage)
+        chosen = [_newest(every, given, version) for given in wanted]
+        if group:
+            chosen += [one for one in every if one.kept.group == group]
+        if not chosen:
+            raise NotFoundError("nothing of that change is in the trash any more")
+        return _put_back(opened, chosen, every)
+
+    return again_if_overtaken(vault, attempt)
+
+
+def _newest(entries: Sequence[Entry], given: str, version: int | None) -> Entry:
+    """The last row of a memory, or that of a version of it. Raises NotFoundError."""
+    named = [one for one in entries if _is_named(one, given)]
+    if len({one.kept.memory for one in named}) > 1:
+        raise NotFoundError(f"several memories in the trash begin with {given!r}: name more of it")
+    of_version = [one for one in named if version in (None, one.kept.version)]
+    if of_version:
+        return of_version[-1]
+    if named:
+        present = ", ".join(str(one.kept.version) for one in named)
+        raise NotFoundError(f"no version {version} in the trash; there is: {present}")
+    raise NotFoundError(f"no memory {given!r} in the trash; memory-store trash list shows all")
+
+
+def _put_back(
+    opened: Opened, chosen: Sequence[Entry], every: Sequence[Entry], gone: Sequence[str] = ()
+) -> list[Memory]:
+    """Write what rows of the trash hold, and delete the memories ``gone``, in one transaction.
+
+    Raises ConflictError where another was quicker.
+    """
+    vault = opened.vault
+    # of several rows of one memory the oldest is what it was before all of that
+    first = {one.kept.memory: one for one in reversed(chosen)}
+    last = {one.kept.memory: one.kept.version for one in every}
+    with vault.reader().reading() as storage:
+        present = storage.memories.rows([*first])
+        befores = {
+            memory: trash.open_entry(storage, vault.keyring, one) for memory, one in first.items()
+        }
+        origins = [trash.origin_of(storage, vault.keyring, one) for one in first.values()]
+    memories = []
+    for memory, before in befores.items():
+        row = present.get(memory)
+        version = max(last[memory], row.version if row is not None else 0) + 1
+        memories.append(replace(before, version=version, updated=drafts.now()))
+    numbers = [one.number for one in chosen]
+    change = Change(BY_TRASH)
+
+    def also(storage: Storage) -> None:
+        if storage.trash.delete(numbers) != len(numbers):
+            raise ConflictError("another program put back or erased some of it meanwhile")
+        take_out(storage, vault, gone, change)
+
+    preparer = Indexer(vault, WritingEmbedders(opened.embedders, vault))
+    try:
+        prepared = preparer.prepare(list(zip(memories, origins, strict=True)))
+        restored = [replace(one, restored=True) for one in prepared]
+        write_batch(vault, restored, preparer.model, also, change)
+    finally:
+        preparer.close()
+    return shown(vault, memories)
+
+
+@action(ERASE, writes=True, counts=lambda gone: (0, gone))
+def empty(opened: Opened, ids: str | Iterable[str] = ()) -> int:
+    """Erase what is in the trash, all of it or that of some memories. Returns how many rows.
+
+    After that no byte of it is left in the file. Raises NotFoundError where one is not in there,
+    ReadOnlyError.
+    """
+    vault = opened.vault
+    wanted = [ids] if isinstance(ids, str) else [*ids]
+    with vault.writing() as storage:
+        with storage.transaction(vault.keyring):
+            found = _entries(vault, storage)
+            named = {given: _newest(found, given, None).kept.memory for given in wanted}
+            rows = [one.number for one in found if not wanted or one.kept.memory in named.values()]
+            storage.trash.delete(rows)
+        storage.erase_traces()
+    return len(rows)
+
+
+@action(RESTORE, writes=True, counts=lambda undone: (len(undone.memories), len(undone.memories)))
+def undo(opened: Opened) -> Undone:
+    """Take back the last deletion or edit made with this key; again, the one before.
+
+    What imports replaced is not undone (see :func:`restore`). Raises NotFoundError where nothing
+    is left to undo.
+    """
+    vault = opened.vault
+
+    def attempt() -> Undone:
+        with vault.reader().reading() as storage:
+            every = _entries(vault, storage)
+        mine = [
+            one
+            for one in every
+            if one.kept.way == BY_HAND and one.kept.principal == vault.keyring.principal
+        ]
+        if not mine:
+            raise NotFoundError(NOTHING)
+        last = mine[-1].kept
+        chosen = [one for one in mine if one.kept.group == last.group]
+        with vault.reader().reading() as storage:
+            made = [*storage.memories.rows(last.added)]
+        before = open_all(vault, [one.kept.memory for one in chosen])
+        put = _put_back(opened, chosen, every, made)
+        return Undone(_change(chosen, before, put), last.group, tuple(put), tuple(made))
+
+    return again_if_overtaken(vault, attempt)
+
+
+def _change(chosen: Sequence[Entry], before: Sequence[Memory], after: Sequence[Memory]) -> str:
+    """What is undone, in one word: what all of it was, else an edit."""
+    if all(map(is_deleted, chosen)):
+        return "delete"
+    was = {one.id: one for one in before}
+    pairs = [(was[one.id], one) for one in after if one.id in was]
+    unsaid = {"type": "", "version": 0, "updated": "", "collection": ""}
+    if pairs and all(replace(a, **unsaid) == replace(b, **unsaid) for a, b in pairs):
+        if all(a.type == drafts.done_type(b.type) != b.type for a, b in pairs):
+            return "done"
+        if all(a.type == drafts.reopened_type(b.type) != b.type for a, b in pairs):
+            return "reopen"
+    return "edit"

@@ -1,0 +1,308 @@
+"""The trash: memories as they were before they were deleted or replaced, for some days.
+
+Boundary: sealed rows go in as they stand in the file, and are sealed once more, with when and how
+they went. A writer who may not read can delete, and opens nothing; who can open them holds them
+against the row tags that the index has, and keeps none that was exchanged, or damaged. The same is
+done again when one is put back. No time, id or
+size of a memory stands in clear: a thief sees how many there are in each collection, and about how
+long. Nothing accounts for the rows: one that was taken out, or put back, is not noticed.
+
+Rows are in order of time, so letting go of old ones opens the oldest until one is young.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from hmac import compare_digest
+
+from msgspec import MsgspecError, Struct, field
+from msgspec.json import decode, encode
+from msgspec.structs import replace
+
+from memory_store.crypto.sealing import sealed_epoch
+from memory_store.dates import format_time
+from memory_store.errors import FormatError, MemoryStoreError, TamperedError
+from memory_store.records import Memory
+from memory_store.vault.collection_keys import CollectionKeys
+from memory_store.vault.keyring import Keyring
+from memory_store.vault.rows import Origin, body_place, memory_of, opened_head, row_tag, sealed_head
+from memory_store.vault.segments import DELETED
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.memories import Body, MemoryRow
+from memory_store.vault.storage.sources import Stored
+from memory_store.vault.storage.trash import TABLE, TrashRow
+
+KEPT_DAYS = 30
+BY_HAND, BY_IMPORT, BY_TRASH = "hand", "import", "trash"
+"""By what a memory was changed: a caller, an import, or because an earlier one was restored."""
+
+
+class Change(Struct, frozen=True):
+    """One change of a vault, as all that it takes away says it: a transaction, or an import.
+
+    ``added`` are the memories that it made; ``skipped`` those whose earlier version is not kept,
+    for the same import has replaced it already.
+    """
+
+    way: str = BY_HAND
+    group: str = field(default_factory=lambda: secrets.token_hex(8))
+    added: tuple[str, ...] = ()
+    skipped: Collection[str] = ()
+
+
+class Kept(Struct, frozen=True):
+    """What is sealed of a row of ``memories`` that went.
+
+    ``operation`` is what the change log says of it, ``principal`` whose key changed it, ``group``
+    and ``added`` are those of its :class:`Change`; ``tag`` is its row tag (empty: the index had
+    none), ``head`` its sealed head, ``origin`` its columns of ``memory_sources``.
+    """
+
+    memory: str
+    version: int
+    time: str
+    operation: str
+    way: str
+    group: str
+    principal: int
+    tag: bytes
+    content: str
+    content_tag: bytes
+    head: bytes
+    origin: tuple[bytes | None, ...] | None = None
+    added: tuple[str, ...] = ()
+
+
+class Entry(Struct, frozen=True):
+    """A row of the trash: its number, its collection, and what its seal says."""
+
+    number: int
+    collection: str
+    kept: Kept
+
+
+def keep(
+    storage: Storage,
+    keyring: Keyring,
+    collection: str,
+    ids: Sequence[str],
+    operation: str,
+    change: Change,
+    tags: Mapping[str, bytes],
+) -> None:
+    """Put memories of a collection into the trash, before they are deleted or replaced.
+
+    Inside the caller's transaction. ``tags`` are their row tags. A row that was tampered with is
+    left out, as far as the keyring can say so.
+    """
+    keys, time = keyring.of(collection), format_time(datetime.now(UTC))
+    wanted = [one for one in ids if one not in change.skipped]
+    found, origins = storage.memories.with_bodies(wanted), storage.origins.of(wanted)
+    number, rows = storage.trash.next_number(), list[TrashRow]()
+    opens = collection in keyring.openable()
+    for memory, (row, body) in found.items():
+        if body is None or (epoch := _epoch_of(keys, row, body)) is None:
+            continue
+        content_tag, sealed = body
+        kept = Kept(
+            memory=memory,
+            version=row.version,
+            time=time,
+            operation=operation,
+            way=change.way,
+            group=change.group,
+            principal=keyring.principal,
+            tag=tags.get(memory, b""),
+            content=row.content,
+            content_tag=content_tag,
+            head=row.head,
+            origin=_origin(origins.get(memory)),
+            added=change.added,
+        )
+        if not opens or _is_whole(keyring, collection, kept, sealed):
+            rows.append(_sealed(keys, number + len(rows), kept, sealed, epoch))
+    storage.trash.insert(rows)
+
+
+def _epoch_of(keys: CollectionKeys, row: MemoryRow, body: Body) -> int | None:
+    """The earlier one of the epochs that head and body are sealed in.
+
+    The row of the trash is sealed in it, too, so that a change of keys finds all three.
+    """
+    tag, sealed = body
+    try:
+        places = (keys.place("memories", "head", row.id, row.version), body_place(keys, "", b""))
+        epochs = [
+            sealed_epoch(one, place) for one, place in zip((row.head, sealed), places, strict=True)
+        ]
+    except MemoryStoreError:
+        return None
+    whole = isinstance(tag, bytes) and isinstance(row.content, str)
+    return min(epochs) if whole and all(map(keys.holds, epochs)) else None
+
+
+def _origin(stored: Stored | None) -> Stored | None:
+    """The columns as they are, if they are what a vault writes there."""
+    whole = stored is not None and all(one is None or isinstance(one, bytes) for one in stored)
+    return stored if whole else None
+
+
+def _sealed(
+    keys: CollectionKeys, number: int, kept: Kept, body: bytes, epoch: int | None = None
+) -> TrashRow:
+    said, content = (keys.place(TABLE, column, str(number)) for column in ("sealed", "body"))
+    return (
+        number,
+        keys.collection,
+        keys.seal("trash", said, encode(kept), epoch),
+        keys.seal("trash", content, body, epoch),
+    )
+
+
+def entries(storage: Storage, keyring: Keyring, collections: Collection[str]) -> list[Entry]:
+    """What is in the trash of some collections, oldest first. Opens no memory.
+
+    Raises TamperedError for a row that was changed or moved, FormatError for a newer one.
+    """
+    return [
+        Entry(number, collection, _read(keyring.of(collection), number, sealed))
+        for number, collection, sealed in storage.trash.of(collections)
+    ]
+
+
+def _read(keys: CollectionKeys, number: int, sealed: bytes) -> Kept:
+    opened = keys.unseal("trash", keys.place(TABLE, "sealed", str(number)), sealed)
+    try:
+        return decode(opened, type=Kept)
+    except MsgspecError:
+        raise FormatError(f"{TABLE} {number}: is nothing that this reads") from None
+
+
+def open_entry(storage: Storage, keyring: Keyring, entry: Entry, *, text: bool = True) -> Memory:
+    """The memory of a row of the trash, as it was; without its text, if that is not wanted.
+
+    Raises TamperedError where it is not the row that the index had of it, or where it is gone.
+    """
+    kept, keys = entry.kept, keyring.of(entry.collection)
+    body = None
+    if text:
+        sealed = storage.trash.body(entry.number)
+        if sealed is None:
+            raise TamperedError(f"{TABLE} {entry.number}: the row is gone")
+        place = keys.place(TABLE, "body", str(entry.number))
+        body = bytes(keys.unseal("trash", place, sealed))
+    return _opened(keyring, entry.collection, kept, body)
+
+
+def _opened(keyring: Keyring, collection: str, kept: Kept, body: bytes | None) -> Memory:
+    """The memory in a head and a sealed body. Raises TamperedError."""
+    keys, said = keyring.of(collection), ""
+    row = MemoryRow(
+        kept.memory, collection, None, None, None, kept.version, kept.content, kept.head
+    )
+    opened = opened_head(keyring, row)
+    tag = row_tag(keys, kept.memory, kept.version, opened)
+    if kept.tag and not compare_digest(tag, kept.tag):
+        raise TamperedError(f"{TABLE}: {kept.memory} is not as it was written last")
+    if body is not None:
+        place = body_place(keys, kept.content, kept.content_tag)
+        said = str(keys.unseal("body", place, body, keyring.counter), "utf-8", "surrogatepass")
+    return memory_of(row, sealed_head(row, opened), said)
+
+
+def _is_whole(keyring: Keyring, collection: str, kept: Kept, body: bytes) -> bool:
+    """Whether a memory opens, and is the one that the index knows."""
+    try:
+        _opened(keyring, collection, kept, body)
+    except (TamperedError, FormatError):
+        return False
+    return True
+
+
+def origin_of(storage: Storage, keyring: Keyring, entry: Entry) -> Origin:
+    """Where a memory of the trash came from, if its row proved it and no other came from there."""
+    stored, keys = entry.kept.origin, keyring.of(entry.collection)
+    if stored is None or len(stored) != 3:
+        return Origin()
+    for through in dict.fromkeys((entry.collection, *storage.collections.created())):
+        said = Origin.proven(keys, entry.kept.memory, through, stored)
+        if said is not None:
+            taken = said.origin and storage.origins.memory_of(said.origin)
+            return Origin() if taken and taken[0] != entry.kept.memory else said
+    return Origin()
+
+
+# -- letting go --------------------------------------------------------------------------------
+
+
+def erase(storage: Storage, keyring: Keyring, memories: Iterable[str]) -> int:
+    """Take every row of some memories out (inside the caller's transaction). Returns how many."""
+    gone = set(memories)
+    found = entries(storage, keyring, keyring.readable())
+    return storage.trash.delete(one.number for one in found if one.kept.memory in gone)
+
+
+def too_old(storage: Storage, keyring: Keyring, days: int) -> bool:
+    """Whether there is a row of before so many days. Opens one row of each collection."""
+    readable = set(keyring.readable())
+    return any(
+        _is_old(keyring.of(collection), number, sealed, days)
+        for number, collection, sealed in storage.trash.oldest()
+        if collection in readable
+    )
+
+
+def purge(storage: Storage, keyring: Keyring, days: int) -> int:
+    """Take out what is older than so many days (in the caller's transaction); how many rows."""
+    gone = 0
+    for collection in keyring.readable():
+        keys, old = keyring.of(collection), list[int]()
+        for number, _, sealed in storage.trash.of([collection]):
+            if not _is_old(keys, number, sealed, days):
+                break
+            old.append(number)
+        gone += storage.trash.delete(old)
+    return gone
+
+
+def _is_old(keys: CollectionKeys, number: int, sealed: bytes, days: int) -> bool:
+    """Whether a row is of before so many days. One that does not open is left where it is, for
+    ``verify`` to name."""
+    try:
+        time = _read(keys, number, sealed).time
+    except (TamperedError, FormatError):
+        return False
+    return not days or time <= format_time(datetime.now(UTC) - timedelta(days=days))
+
+
+# -- keys --------------------------------------------------------------------------------------
+
+
+def resealed(keys: CollectionKeys, number: int, sealed: bytes, body: bytes) -> tuple[bytes, bytes]:
+    """A row sealed anew in the newest epoch, with the head and the body in it."""
+    kept = _read(keys, number, sealed)
+    head = keys.place("memories", "head", kept.memory, kept.version)
+    before = body_place(keys, kept.content, kept.content_tag)
+    wrapped = bytes(keys.unseal("trash", keys.place(TABLE, "body", str(number)), body))
+    text = keys.unseal("body", before, wrapped)
+    tag = keys.exchanged(kept.content_tag, sealed_epoch(wrapped, before), keys.epoch)
+    anew = replace(
+        kept,
+        head=keys.seal("head", head, keys.unseal("head", head, kept.head)),
+        content_tag=tag,
+    )
+    fresh = keys.seal("body", body_place(keys, kept.content, tag), text)
+    return _sealed(keys, number, anew, fresh)[2:]
+
+
+def check(storage: Storage, keyring: Keyring, number: int, collection: str, sealed: bytes) -> None:
+    """Open a row and the memory in it. Raises TamperedError, FormatError."""
+    entry = Entry(number, collection, _read(keyring.of(collection), number, sealed))
+    open_entry(storage, keyring, entry)
+
+
+def is_deleted(entry: Entry) -> bool:
+    """Whether the memory was deleted, and not replaced."""
+    return entry.kept.operation == DELETED

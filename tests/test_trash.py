@@ -1,0 +1,371 @@
+"""What is deleted or changed leaves a sealed way back, until it is erased."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import datetime, timedelta, tzinfo
+from pathlib import Path
+
+import pytest
+
+from memory_store.cli.backup import copy_vault
+from memory_store.errors import BadInputError, NotFoundError, TamperedError
+from memory_store.records import MemoryChange
+from memory_store.scopes import Scope
+from memory_store.sqlite import connect
+from memory_store.store import MemoryStore
+
+Make = Callable[..., MemoryStore]
+
+
+def sealed_rows(path: Path) -> list[bytes]:
+    """The sealed values of the trash, as they stand in the file."""
+    connection = connect(path)
+    rows = connection.execute("select sealed, body from vault_trash").fetchall()
+    connection.close()
+    return [value for row in rows for value in row]
+
+
+def in_the_files(path: Path, values: list[bytes]) -> list[bytes]:
+    """Which of some values stand somewhere in the vault's files."""
+    files = [file.read_bytes() for file in path.parent.glob(f"{path.name}*")]
+    return [value for value in values if any(value in data for data in files)]
+
+
+def days_later(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
+    """Let the clock of the trash be some days ahead."""
+
+    class Ahead(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return datetime.now(tz) + timedelta(days=days)
+
+    monkeypatch.setattr("memory_store.vault.trash.datetime", Ahead)
+
+
+def test_a_deleted_memory_comes_back_as_it_was_with_a_later_version(store: MemoryStore) -> None:
+    memory = store.add("The lease ends in June.", title="Lease", topics=["home"], metadata={"a": 1})
+    store.edit(memory.id, text="The lease ends in July.")
+    store.delete(memory.id)
+    assert store.search("lease", mode="keyword").rows == ()
+    assert [(one.title, one.change, one.version) for one in store.trash.list()] == [
+        ("Lease", "deleted", 2),
+        ("Lease", "edited", 1),
+    ]
+    (back,) = store.trash.restore(memory.id[:8])
+    assert (back.text, back.version, back.topics) == ("The lease ends in July.", 3, ("home",))
+    assert (back.metadata, back.created) == ({"a": 1}, memory.created)
+    assert [row.id for row in store.search("July", mode="keyword").rows] == [memory.id]
+    assert [one.version for one in store.trash.list()] == [1]
+    assert store.verify(full=True)["failures"] == []
+
+
+def test_an_earlier_version_is_restored_and_the_present_one_takes_its_place(
+    store: MemoryStore,
+) -> None:
+    memory = store.add("First draft.")
+    store.edit(memory.id, text="Second draft.")
+    store.edit(memory.id, text="Third draft.")
+    store.trash.restore(memory.id, version=1)
+    assert store.get(memory.id).text == "First draft."
+    assert [(one.version, one.by) for one in store.trash.list(memory.id)] == [
+        (3, "trash"),
+        (2, "hand"),
+    ]
+    with pytest.raises(NotFoundError, match="no version 1 in the trash; there is: 2, 3"):
+        store.trash.restore(memory.id, version=1)
+
+
+def test_undo_takes_back_one_change_after_another_and_says_which(store: MemoryStore) -> None:
+    task, note = store.add("Buy milk", type="task"), store.add("The otter swims.")
+    store.done(task.id)
+    store.reopen(task.id)
+    store.edit(note.id, text="The otter sleeps.")
+    store.edit_many([MemoryChange(one.id, add_topics=("two",)) for one in (task, note)])
+    store.delete_many([task.id, note.id])
+    undone = [store.undo() for _ in range(5)]
+    assert [one.change for one in undone] == ["delete", "edit", "edit", "reopen", "done"]
+    assert [len(one.memories) for one in undone] == [2, 2, 1, 1, 1]
+    assert (store.get(task.id).type, store.get(note.id).text) == ("task", "The otter swims.")
+    assert store.get(note.id).topics == ()
+    with pytest.raises(NotFoundError, match="nothing to undo"):
+        store.undo()
+    assert store.verify()["failures"] == []
+
+
+def test_to_undo_a_supersession_takes_the_new_memory_away(store: MemoryStore) -> None:
+    old = store.add("The rent is 900.")
+    new = store.supersede(old.id, "The rent is 950.")
+    assert store.undo().removed == (new.id,)
+    assert store.get(old.id).valid_to is None
+    with pytest.raises(NotFoundError):
+        store.get(new.id)
+    assert [one.id for one in store.trash.list() if one.change == "deleted"] == [new.id]
+
+
+def test_of_what_is_erased_at_once_nothing_stays_and_no_earlier_version(store: MemoryStore) -> None:
+    memory, other = store.add("A secret otter."), store.add("Another otter.")
+    store.edit(memory.id, text="A very secret otter.")
+    store.edit(other.id, text="Another, louder otter.")
+    values = sealed_rows(store.path)
+    connection = connect(store.path)
+    values += connection.execute("select body from memory_bodies").fetchall()[0]
+    connection.close()
+    store.delete(memory.id, now=True)
+    assert [one.id for one in store.trash.list()] == [other.id]
+    assert len(in_the_files(store.path, values)) == 2  # those of the other one
+
+
+def test_what_was_emptied_leaves_no_byte(store: MemoryStore) -> None:
+    first, second = store.add("A secret otter."), store.add("A secret badger.")
+    store.delete_many([first.id, second.id])
+    values = sealed_rows(store.path)
+    assert len(in_the_files(store.path, values)) == 4
+    assert store.trash.empty(first.id) == 1
+    assert len(in_the_files(store.path, values)) == 2
+    assert store.trash.empty() == 1
+    assert in_the_files(store.path, values) == []
+    assert store.trash.list() == []
+    with pytest.raises(NotFoundError, match="in the trash"):
+        store.trash.restore(first.id)
+
+
+def test_after_thirty_days_opening_the_vault_erases_it(
+    store: MemoryStore, key_file: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.delete(store.add("A secret otter.").id)
+    values = sealed_rows(store.path)
+    days_later(monkeypatch, 29)
+    with MemoryStore.open(store.path, key_file=key_file) as other:
+        later = other.add("A younger otter.")
+        other.delete(later.id)
+        assert len(other.trash.list()) == 2
+    days_later(monkeypatch, 31)
+    with MemoryStore.open(store.path, key_file=key_file) as other:
+        assert [one.id for one in other.trash.list()] == [later.id]
+    assert in_the_files(store.path, values) == []
+
+
+def test_the_days_are_a_setting_and_none_keeps_nothing(store: MemoryStore) -> None:
+    store.delete(store.add("Kept.").id)
+    assert (store.settings().trash, store.stats()["trash"]) == (30, 1)
+    assert store.stats()["trash_bytes"] > 0
+    assert store.set_trash(7) == 0
+    assert store.set_trash(0) == 1
+    memory = store.add("Not kept.")
+    store.edit(memory.id, text="Not kept either.")
+    store.delete(memory.id)
+    assert (store.settings().trash, store.trash.list(), store.stats()["trash"]) == (0, [], 0)
+    with pytest.raises(BadInputError, match="0 to 3,650"):
+        store.set_trash(-1)
+
+
+def test_an_import_keeps_what_it_replaces_once_and_is_not_blocked_by_it(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name in ("otter", "badger"):
+        (notes / f"{name}.md").write_text(f"The {name} sleeps.")
+    store.import_paths([notes])
+    by_text = {memory.text: memory.id for memory in store.list()}
+    store.delete(by_text["The badger sleeps."])
+    (notes / "otter.md").write_text("The otter swims.")
+    (notes / "badger.md").write_text("The badger sleeps. \n")
+    report = store.import_paths([notes])
+    assert (report.replaced, report.imported) == (1, 1)
+    assert [(one.by, one.change) for one in store.trash.list()] == [
+        ("import", "edited"),
+        ("hand", "deleted"),
+    ]
+    assert store.undo().change == "delete"  # not what the import did
+    assert len(store.list()) == 3  # the badger twice: the one from the file, and the one put back
+    assert store.import_paths([notes]).unchanged == 2
+    (notes / "otter.md").unlink()
+    store.import_paths([notes], prune=True)
+    (pruned,) = [one for one in store.trash.list() if one.change == "deleted"]
+    assert store.trash.restore(group=pruned.group)[0].text == "The otter swims."
+    assert store.verify()["failures"] == []
+
+
+def test_keys_are_replaced_under_it(store: MemoryStore) -> None:
+    memory = store.add("The lease ends in June.", collection="work")
+    store.edit(memory.id, text="The lease ends in July.")
+    store.delete(memory.id)
+    before = sealed_rows(store.path)
+    store.keys.rotate()
+    assert {value[2:6] for value in sealed_rows(store.path)} == {(1).to_bytes(4, "big")}
+    assert in_the_files(store.path, before) == []
+    assert store.verify()["failures"] == []
+    assert store.trash.restore(memory.id, version=1)[0].text == "The lease ends in June."
+
+
+def test_what_goes_while_a_key_is_replaced_can_be_opened_afterwards(store: MemoryStore) -> None:
+    from memory_store.actions.key_rotation import begin
+
+    memory = store.add("The lease ends in June.", collection="work")
+    begin(store._opened.vault.whole_vault(), store.collections.find("work"))
+    store.delete(memory.id)  # its head and body are sealed in the epoch that is being left
+    store.keys.rotate()
+    assert store.keys.unfinished() == []
+    assert store.trash.restore(memory.id)[0].text == "The lease ends in June."
+
+
+def test_with_a_collection_goes_what_the_trash_has_of_it(store: MemoryStore) -> None:
+    store.delete(store.add("An affair.", collection="affairs").id)
+    store.delete(store.add("A lease.").id)
+    values = sealed_rows(store.path)
+    store.collections.delete("affairs")
+    assert [one.title for one in store.trash.list()] == ["A lease."]
+    assert len(in_the_files(store.path, values)) == 2
+
+
+def test_a_view_has_the_trash_of_its_collections_alone(store: MemoryStore) -> None:
+    diary, work = store.add("Dear diary.", collection="diary"), store.add("Ledger.", collection="w")
+    store.delete_many([diary.id, work.id])
+    ids = {name: number for number, name in store.collections.names().items()}
+    view = store.limited_to(Scope.of([ids["w"]]))
+    assert [one.id for one in view.trash.list()] == [work.id]
+    with pytest.raises(NotFoundError):
+        view.trash.restore(diary.id)
+    assert view.trash.empty() == 1
+    assert [one.id for one in store.trash.list()] == [diary.id]
+    blind = store.limited_to(Scope.of([ids["diary"]]), readable=Scope.of([]))
+    assert blind.trash.list() == []
+    with pytest.raises(NotFoundError):
+        blind.undo()
+
+
+def test_one_who_may_not_read_deletes_into_the_trash_and_opens_nothing(store: MemoryStore) -> None:
+    memory = store.add("The lease ends in June.", collection="work")
+    work = Scope.of([store.collections.find("work")])
+    before = store.decrypted
+    store.limited_to(work, readable=Scope.of([])).delete(memory.id)
+    assert store.decrypted == before
+    assert store.trash.restore(memory.id)[0].text == "The lease ends in June."
+
+
+def test_a_member_restores_what_went_from_what_is_shared_and_undoes_her_own(
+    store: MemoryStore, tmp_path: Path, tiny_model: Path
+) -> None:
+    shared = store.add("Ledger of the pump.", collection="work")
+    hidden = store.add("Pump dream.", collection="diary")
+    own = store.add("Ledger of the valve.", collection="work")
+    data, _, _ = MemoryStore.introduce(store.path, "Alice", key_file=tmp_path / "alice.key")
+    store.keys.share("work", data)
+    store.delete_many([shared.id, hidden.id])
+    with MemoryStore.open(
+        store.path, key_file=tmp_path / "alice.key", embedder=str(tiny_model)
+    ) as alice:
+        assert [one.id for one in alice.trash.list()] == [shared.id]
+        with pytest.raises(NotFoundError, match="of this key"):
+            alice.undo()
+        alice.delete(own.id)
+        assert alice.undo().memories[0].id == own.id
+        assert alice.trash.restore(shared.id)[0].text == "Ledger of the pump."
+        alice.delete(own.id)
+    assert store.undo().memories[0].id == hidden.id
+    store.set_trash(0)
+    with MemoryStore.open(store.path, key_file=tmp_path / "alice.key") as alice:
+        alice.delete(shared.id)  # the owner's choice holds for her, too
+        assert alice.trash.list() == []
+    assert store.trash.list() == []
+
+
+def test_a_strict_vault_says_in_clear_how_many_and_of_which_collection(make_store: Make) -> None:
+    store = make_store(profile="strict")
+    memory = store.add("The lease ends in June.")
+    store.delete(memory.id)
+    connection = connect(store.path)
+    (row,) = connection.execute("select sequence, collection from vault_trash").fetchall()
+    connection.close()
+    assert row == (1, store.collections.find("personal"))
+    assert store.undo().memories[0].text == "The lease ends in June."
+    assert store.verify()["failures"] == []
+
+
+def test_a_changed_row_is_refused_and_named(store: MemoryStore) -> None:
+    first, second = store.add("One."), store.add("Two.")
+    store.delete(first.id)
+    store.delete(second.id)
+    connection = connect(store.path)
+    connection.execute("update vault_trash set body = (select max(body) from vault_trash)")
+    connection.execute(
+        "update vault_trash set sealed = (select sealed from vault_trash where sequence = 2)"
+        " where sequence = 1"
+    )
+    connection.close()
+    failures = store.verify()["failures"]
+    assert any(one.startswith("vault_trash 1:") for one in failures)
+    with pytest.raises(TamperedError, match=r"vault_trash\.sealed of 1"):
+        store.trash.list()
+
+
+def test_backups_keep_it_and_a_file_without_its_table_has_none(
+    store: MemoryStore, tmp_path: Path, key_file: Path
+) -> None:
+    memory = store.add("The lease ends in June.")
+    store.delete(memory.id)
+    copy_vault(store.path, tmp_path / "copy.db")
+    with MemoryStore.open(tmp_path / "copy.db", key_file=key_file) as copy:
+        assert copy.undo().memories[0].id == memory.id
+    connection = connect(store.path)
+    connection.execute("drop table vault_trash")
+    connection.close()
+    assert store.trash.list() == []
+    assert (store.stats()["trash"], store.trash.empty()) == (0, 0)
+    store.delete(store.add("Again.").id)
+    assert len(store.trash.list()) == 1
+
+
+def test_who_is_second_to_put_back_or_finds_it_written_meanwhile_loses_nothing(
+    store: MemoryStore,
+) -> None:
+    memory = store.add("First.")
+    store.delete(memory.id)
+    store.add("Another with its id.", id=memory.id)
+    (back,) = store.trash.restore(memory.id)
+    assert (back.text, back.version) == ("First.", 2)
+    assert [one.title for one in store.trash.list()] == ["Another with its id."]
+    with pytest.raises(NotFoundError):
+        store.trash.restore("0" * 8)
+
+
+KILLED = """
+import os, signal, sys
+from memory_store.session import writer
+from memory_store.store import MemoryStore
+from memory_store.vault.storage import Storage
+
+store = MemoryStore.open(sys.argv[1], key_file=sys.argv[2])
+moment = sys.argv[4]
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+if moment == "kept":  # in the trash, and the memory not yet gone: the transaction is open
+    sys.setprofile(lambda frame, event, _: die() if event == "call"
+                   and frame.f_code.co_name == "remove" else None)
+else:  # committed, the log not yet emptied
+    sys.setprofile(lambda frame, event, _: die() if event == "call"
+                   and frame.f_code.co_name == "erase_traces" else None)
+store.delete(sys.argv[3])
+"""
+
+
+@pytest.mark.parametrize("moment", ["kept", "committed"])
+def test_one_who_is_killed_while_deleting_loses_nothing(
+    store: MemoryStore, key_file: Path, moment: str
+) -> None:  # starts a process: a second
+    memory = store.add("The lease ends in June.")
+    script = [sys.executable, "-c", KILLED, str(store.path), str(key_file), memory.id, moment]
+    ended = subprocess.run(script, env=dict(os.environ), capture_output=True, check=False)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    there, kept = store.list(), store.trash.list()
+    assert (len(there), len(kept)) == ((1, 0) if moment == "kept" else (0, 1))
+    if kept:
+        store.undo()
+    assert store.get(memory.id).text == "The lease ends in June."
+    assert store.verify()["failures"] == []
