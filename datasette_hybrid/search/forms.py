@@ -37,12 +37,10 @@ MODE_NAMES = {
     "keyword": "Words only",
     "vector": "Meaning only",
     "literal": "Exact text or pattern",
+    "structural": "Code with holes ($NAME)",
     "auto": "Decide by the query",
 }
 STATUS_NAMES = {"all": "Open and done", "open": "Open only", "done": "Done only"}
-
-LATER = frozenset({"structural"})
-"""Modes that the query language has a place for, and no search yet."""
 
 Choice = tuple[str, str, bool]
 """Of a select: the value (empty for the default), the label, whether it is chosen."""
@@ -73,7 +71,7 @@ def form(
     others += [pair for pair in carried(given) if pair[0] not in shown]
     ticked = [name for name in BOXES if last(given, name).lower() in YES]
     folded = sum(bool(values(given, name)) for name in FOLDED if name not in refused)
-    modes = [one for one in (MODES if grants.decrypt else UNREAD_MODES) if one not in LATER]
+    modes = MODES if grants.decrypt else UNREAD_MODES
     statuses = _choices(STATUS_NAMES, last(given, "status"), "all", STATUS_NAMES)
     return {
         "modes": _choices(modes, last(given, "mode"), "hybrid", MODE_NAMES),

@@ -70,6 +70,8 @@ def search(store: MemoryStore, grants: Grants, request: SearchRequest) -> Search
         readable if unread is None else grants.search, readable=grants.decrypt
     )
     _refuse_folders(wanted.reranker)
+    if request.all_ and not grants.models:
+        raise NotPermittedError("all: opening whatever it takes is for the holder of the key")
     if not grants.models:
         _refuse_other_models(store, wanted.expander)
         wanted = replace(wanted, expander=None)

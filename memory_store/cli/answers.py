@@ -43,6 +43,7 @@ ARROW = " → "
 FIGURE_CELLS = 160  # of one figure: two lines of a terminal; --json has all of it
 INDENT = "    "
 PREVIEW_LINES = 3
+MATCHES_SHOWN = 8  # of a pattern, in one file
 LEAD = 40  # cells of context before the first highlighted word
 
 
@@ -117,6 +118,12 @@ def result_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
     score = round(row.score * 100)
     head = f"{row.rank:>2}  {bar(row.score)} {score:>3}  "
     title = shortened(title_of(row), room - width(head))
+    if row.line is not None and row.matches:
+        place = printable_line(row.ref or row.title)
+        return [
+            f"{head}{styled(shortened(place, room - width(head)), BOLD, colour)}",
+            *match_lines(row, room, colour),
+        ]
     if row.line is not None:
         return [
             f"{head}{styled(shortened(code_place(row), room - width(head)), BOLD, colour)}",
@@ -131,6 +138,17 @@ def result_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
         INDENT + styled(shortened(facts_line, room - len(INDENT)), DIM, colour),
         *(INDENT + line for line in preview_lines(preview, room - len(INDENT), colour)),
     ]
+
+
+def match_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
+    """``  40:5  except OSError: pass``: where a pattern matches source code, and the first line."""
+    shown = [
+        f"{INDENT}{one.line}:{one.column}  {source(one.text.split(chr(10), 1)[0])}"
+        for one in row.matches[:MATCHES_SHOWN]
+    ]
+    if len(row.matches) > MATCHES_SHOWN:
+        shown.append(f"{INDENT}… and {len(row.matches) - MATCHES_SHOWN:,} more: --json has all")
+    return [styled(shortened(line, room), DIM, colour) for line in shown]
 
 
 def code_place(row: SearchResult) -> str:

@@ -21,6 +21,7 @@ from memory_store.cli.vault_argument import (
     FILTERS,
     KEY,
     OUTPUT,
+    PATTERNS,
     RANKING,
     HeadedOption,
     VaultCommand,
@@ -169,6 +170,7 @@ SCOPE = (
 """The filters of ``search`` and ``list``."""
 _HEADED = {
     FILTERS: (*SCOPE, "like", "meta", "min_score", "narrow"),
+    PATTERNS: ("language", "all"),
     RANKING: ("recipe", "reranker", "rerank", "expander", "expand", "sealed", "budget_ms"),
     OUTPUT: ("budget", "continue"),
 }

@@ -53,7 +53,8 @@ class QueryCommand(VaultCommand):
 @vault_command(cls=QueryCommand)
 @click.argument("query", metavar="[QUERY]...", nargs=-1, shell_complete=completed_by("files"))
 @click.option("-i", "--interactive", is_flag=True, help="Search while you type, and choose")
-@request_options("mode", "deep", "limit", *SCOPE, "like", "meta", "min_score", "narrow", "recipe")
+@request_options("mode", "language", "all", "deep", "limit", *SCOPE)
+@request_options("like", "meta", "min_score", "narrow", "recipe")
 @request_options("reranker", "rerank", "expander", "expand", "sealed", "budget", "budget_ms")
 @click.option(
     "--page", type=click.IntRange(min=1), default=1, help="This page, each of --limit results"

@@ -31,8 +31,9 @@ def shell_name(database: Path) -> str:
     return "" if database == default_vault() else f"{shlex.quote(str(database))} "
 
 
-EVERYDAY, FILTERS, RANKING, OUTPUT, KEY = "Options", "Filters", "Ranking", "Output", "Key"
-HEADINGS = (EVERYDAY, FILTERS, RANKING, OUTPUT, KEY)
+EVERYDAY, FILTERS, PATTERNS = "Options", "Filters", "Patterns"
+RANKING, OUTPUT, KEY = "Ranking", "Output", "Key"
+HEADINGS = (EVERYDAY, FILTERS, PATTERNS, RANKING, OUTPUT, KEY)
 """Of a command's options, in the order of its help: those of every day have no other heading."""
 
 

@@ -47,6 +47,7 @@ from memory_store.records.request import (
 )
 from memory_store.records.searches import (
     RESULT_COLUMNS,
+    Match,
     Passage,
     Ranking,
     SearchResponse,

@@ -59,6 +59,12 @@ class SearchRequest(Struct, frozen=True, forbid_unknown_fields=True):
         default="", name="q"
     )
     mode: Annotated[Mode, _said("How to search")] = "hybrid"
+    language: Annotated[
+        str | None, _said("Language of a structural pattern (default: that of each file)", "NAME")
+    ] = None
+    all_: Annotated[
+        bool, _said("Try a pattern on all that may match: open as many as it takes")
+    ] = field(default=False, name="all")
     deep: Annotated[bool, _said("Wider pool, no shortcuts; needs two words or more")] = False
     limit: Annotated[
         int,

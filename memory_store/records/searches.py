@@ -31,11 +31,22 @@ class Passage(Struct, frozen=True):
     highlights: tuple[tuple[int, int], ...] = ()
 
 
+class Match(Struct, frozen=True):
+    """What a pattern matched: where it begins (``line`` and ``column`` count from 1), the matched
+    text, and what the holes of a structural pattern stand for."""
+
+    line: int
+    column: int
+    text: str
+    captures: Mapping[str, str] = field(default_factory=dict)
+
+
 class SearchResult(Struct, frozen=True):
     """One row of an answer. Scores are 0–1; ranks count from 1; ``None`` where a leg missed.
 
     Of source code, ``line`` and ``end_line`` are those of its best passage, counted from 1, and
     ``symbol`` the definition around it; ``None`` for a note.
+    ``matches`` are those of a pattern (literal and structural searches), at most 200.
     ``superseded_by`` is the id of the memory that replaced it.
     ``title_highlights`` are as a passage's, in the title as :func:`memory_store.titles.shown_title`
     shows it. They are for a surface that marks them, and no column.
@@ -64,6 +75,7 @@ class SearchResult(Struct, frozen=True):
     symbol: str | None = None
     superseded_by: str | None = None
     passages: tuple[Passage, ...] = ()
+    matches: tuple[Match, ...] = ()
     title_highlights: tuple[tuple[int, int], ...] = ()
 
     @property
@@ -77,11 +89,18 @@ class SearchResult(Struct, frozen=True):
         passages = [
             asdict(one) | {"highlights": [*map(list, one.highlights)]} for one in self.passages
         ]
-        return values | {"topics": list(self.topics), "passages": passages}
+        shown = values | {"topics": list(self.topics), "passages": passages}
+        if self.matches:
+            shown["matches"] = [
+                asdict(one) | {"captures": dict(one.captures)} for one in self.matches
+            ]
+        return shown
 
 
 RESULT_COLUMNS = tuple(
-    name for name in SearchResult.__struct_fields__ if name not in ("passages", "title_highlights")
+    name
+    for name in SearchResult.__struct_fields__
+    if name not in ("passages", "matches", "title_highlights")
 )
 
 

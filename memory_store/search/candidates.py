@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from memory_store.index.terms import Matches
     from memory_store.index.terms import Scored as EveryScore
     from memory_store.models.embedder import Embedder
-    from memory_store.records import Memory
+    from memory_store.records import Match, Memory
     from memory_store.records.explanation import Verdict
     from memory_store.search.answer.previews import Marker
 
@@ -181,7 +181,8 @@ class Outcome(Struct, frozen=True):
     ``nearest`` is what to say of rows that no word of the query led to. ``marker`` gives the
     highlighter for a row. ``why`` makes of the ids of the rows that are shown what became of the
     memory asked about. ``listed`` (bool [documents]) is all of a list by filters alone;
-    ``conditional`` says that opened text decides what is an answer.
+    ``conditional`` says that opened text decides what is an answer. A pattern has left ``untried``
+    candidates for later pages, and ``matches`` are what it matched, by ordinal.
     """
 
     rows: tuple[Scored, ...]
@@ -197,6 +198,8 @@ class Outcome(Struct, frozen=True):
     degraded: tuple[str, ...] = ()
     nearest: str | None = None
     embedder: Embedder | None = None
+    untried: int = 0
+    matches: Mapping[int, tuple[Match, ...]] = field(default_factory=dict)
     why: Callable[[Collection[str]], Verdict] | None = None
     listed: Mask | None = None
     conditional: bool = False

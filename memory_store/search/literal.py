@@ -1,8 +1,8 @@
-"""Literal search: a regular expression, tried on the few memories a sealed index allows.
+"""Search for a pattern: tried on the few memories that a sealed index allows.
 
-A pattern's *whole words* say which memories can match: they are looked up as keyed hashes, and
-only memories that hold them are opened, at most 256. The expression runs on RE2, whose time is
-linear in the text whatever the pattern, so no pattern can hang a search.
+The *whole words* of a pattern say which memories can match: they are looked up as keyed hashes, and
+only memories that hold them are opened, 256 for a page. A literal search tries a regular expression
+on RE2, whose time is linear in the text whatever the pattern; a structural one compares syntax.
 
 What is whole is explained in :mod:`memory_store.search.query.regular_expressions`.
 
@@ -11,16 +11,18 @@ Boundary: reads opened text; keeps nothing of it. Patterns may be secrets and ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 from memory_store.index.terms import has_term, keyword_scores, top_k
-from memory_store.records import Memory
+from memory_store.records import Match
 from memory_store.records.explanation import Analyse, Fetch, Open
 from memory_store.search.candidates import Candidate, Outcome, Scored
 from memory_store.search.context import SearchContext
@@ -31,105 +33,137 @@ from memory_store.search.explain.literal_verdict import (
 )
 from memory_store.search.fusion.pool import above, to_come
 from memory_store.search.opening import Opening, conditions
-from memory_store.search.paging import members
+from memory_store.search.paging import Members, members
 from memory_store.search.query.analysis import Analysis, Blinding, filters
-from memory_store.search.query.language import is_delimited, option_filters
+from memory_store.search.query.language import option_filters
+from memory_store.search.query.patterns import PATTERNS, Pattern
 from memory_store.search.query.plan import Plan, Search
-from memory_store.search.query.regular_expressions import Needs, needs
+from memory_store.search.query.regular_expressions import Needs
 from memory_store.search.trace import Trace
+from memory_store.text.identifiers import CODE
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask
 
-MOST_CANDIDATES = 256  # search.md: "at most 256"
-MOST_PATTERN = 1_000  # characters: more is a program, not a pattern
-MAX_MEMORY = 8 << 20  # bytes RE2 may take for one pattern
-MOST_MATCHES = 200  # marked in one text
+MOST_CANDIDATES = 256  # tried for one page; search.md: "at most 256"
+AT_ONCE = 256  # open at a time, where all are tried
 
 
-class PatternMarker:
-    """Marks what a pattern matches (see :class:`memory_store.search.answer.previews.Marker`)."""
+class _Tried(Struct):
+    """What came of the candidates that were tried: those that match, with what, and how many at
+    the end of the list are ``left``: counted so, what is written between two pages moves none."""
 
-    def __init__(self, pattern: Any) -> None:
-        self._pattern = pattern
-
-    def matches(self, memory: Memory) -> bool:
-        """Whether the pattern is anywhere in title or text."""
-        return any(self._pattern.search(text) for text in (memory.text, memory.title))
-
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        found = []
-        for match in self._pattern.finditer(text):
-            if match.end() > match.start():
-                found.append(match.span())
-            if len(found) >= MOST_MATCHES:
-                break
-        return found
-
-    def met(self, text: str) -> set[str]:
-        return {text[start:end] for start, end in self.spans(text)}
-
-    def densest(self, text: str, width: int) -> int | None:
-        match = self._pattern.search(text)
-        return None if match is None else int(match.start())
+    found: list[Scored]
+    matches: dict[int, tuple[Match, ...]]
+    left: int
 
 
-def search_literally(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, Outcome]:
-    """Find the memories a pattern matches, ranked by its words.
+def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, Outcome]:
+    """Find the memories that a pattern matches, ranked by its words.
 
-    Raises :class:`BadInputError` (parameter ``q``) for a malformed pattern or one without a whole
-    word, (``sealed``) when nothing may be opened to look.
+    Raises :class:`BadInputError` (parameter ``q``) for a malformed pattern, (``all``) for one that
+    no index can narrow where not all are asked for, (``sealed``) where nothing may be opened.
     """
     options = plan.options
     if options.sealed:
         raise BadInputError(
             "sealed: a pattern can only be tried on opened text", parameter="sealed"
         )
+    if plan.mode == "structural" and not options.type:
+        plan = replace(plan, options=replace(options, type=(CODE,)))
     with trace.stage(Analyse) as note:
-        source, marker = compiled(options.query)
-        needed = needs(source)
-        if needed.nothing:
+        pattern = PATTERNS[plan.mode](options.query, options.language)
+        if pattern.needed.nothing and not options.all_:
             raise BadInputError(
-                "q: the pattern has no whole word to look up; add one, as in timeout=\\d+",
-                parameter="q",
+                "all: no index can narrow this pattern, for it has no whole word to look up; add "
+                "one, as in timeout=\\d+, or give --all (all=1) to open every memory and look",
+                parameter="all",
             )
-        note.words = tuple(needed.all_words())
+        note.words = tuple(pattern.needed.all_words())
     with trace.stage(Fetch) as fetching:
-        search, candidates = _fetched(context, plan, needed, trace)
+        search, candidates, known = _fetched(context, plan, pattern.needed, trace)
         plan = search.plan
         fetching.candidates = len(candidates)
     opening = Opening(context.open_memories)
     with trace.stage(Open) as trying:
-        found = _matching(opening.open(candidates[:MOST_CANDIDATES]), search, marker)
-        trying.opened, trying.matched = opening.opened, len(found)
+        came = _try(pattern, search, candidates, opening, known)
+        trying.opened, trying.matched = opening.opened, len(came.found)
+    found = came.found
     trace.order("pattern", found)
     found = above(plan, found)
     trace.order("min_score", found)
-    left = len(candidates) - MOST_CANDIDATES
-    literal = LiteralSearch(search, needed, tuple(candidates), MOST_CANDIDATES, tuple(found))
+    left, tried = came.left, len(candidates) - came.left
+    literal = LiteralSearch(search, pattern.needed, tuple(candidates), tried, tuple(found))
     rows = tuple(to_come(plan, found)[: options.limit])
     if options.explain:
         explain_literally(literal, rows)
     return search, Outcome(
         rows=rows,
-        marker=lambda result: marker,
+        marker=lambda result: pattern.marker(came.matches.get(result.candidate.ordinal, ())),
         ranking=tuple(found),
         found=len(candidates),
+        untried=left,
+        matches=came.matches,
         opened=opening.opened,
         why=partial(why_literally, literal) if options.why else None,
-        degraded=(f"{left:,} more memories hold these words and were not tried. Add a word",)
-        if left > 0
-        else (),
+        degraded=(_left(left),) if left else (),
     )
+
+
+def _left(left: int) -> str:
+    return (
+        f"{left:,} more memories may match and were not tried: the next page goes on with them, "
+        "--all (all=1) tries all. Or add a word"
+    )
+
+
+def _try(
+    pattern: Pattern,
+    search: Search,
+    candidates: Sequence[Candidate],
+    opening: Opening,
+    known: Members | None,
+) -> _Tried:
+    """Open candidates and try the pattern on each.
+
+    A page tries those of the list that come next. As long as something that an earlier page has
+    found is to be shown, what is ``known`` from there is tried again, and nothing else.
+    """
+    plan, place, count = search.plan, search.plan.place, len(candidates)
+    left = count if place is None else min(place.tried, count)
+    chosen = list(candidates[count - left :])
+    if known is not None and known.waiting:
+        wanted = known.waiting | known.done
+        chosen = [one for one in candidates if one.ordinal in wanted]
+    elif plan.options.all_:
+        left = 0
+    else:
+        chosen, left = chosen[:MOST_CANDIDATES], max(0, left - MOST_CANDIDATES)
+    keep = conditions(search.analysis.parsed, plan.options.conditions, search.trace)
+    came = _Tried([], {}, left)
+    for some in _batches(chosen):
+        for one in opening.open(some):
+            matches = pattern.found(one.opened)
+            if matches is None:
+                search.trace.drop(one.opened.id, "the pattern matches nothing in it")
+            elif keep is None or keep(one.opened):
+                came.found.append(one)
+                came.matches[one.candidate.ordinal] = matches
+        opening.close_all_but(one.candidate.ordinal for one in came.found)
+    return came
+
+
+def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
+    waiting = iter(candidates)
+    while some := list(islice(waiting, AT_ONCE)):
+        yield some
 
 
 def _fetched(
     context: SearchContext, plan: Plan, needed: Needs, trace: Trace
-) -> tuple[Search, list[Candidate]]:
-    """Memories that hold what the pattern needs, ranked by BM25 of its words, still sealed.
-
-    On a later page only what the first one has found is tried again.
-    """
+) -> tuple[Search, list[Candidate], Members | None]:
+    """Memories that hold what the pattern needs, ranked by BM25 of its words, still sealed; all
+    that the filters let through, newest first, where it needs nothing."""
     snapshot, blinding, parsed = context.snapshot, Blinding(context), option_filters(plan.options)
     words = tuple(needed.all_words())
     groups = tuple(map(blinding.term, words))
@@ -137,59 +171,24 @@ def _fetched(
     mask &= _holding(needed, context, blinding)
     analysis = Analysis(parsed, "", words, groups, (), (), mask, symbol_like=True)
     search = Search(context, plan, analysis, trace)
-    found = keyword_scores(snapshot, groups, k1=plan.recipe.k1, b=plan.recipe.b, mask=mask)
-    best = top_k(snapshot, found.ordinals, found.scores, len(found.ordinals))
-    ordinals = best.ordinals.tolist()
-    ranked = enumerate(zip(ordinals, best.scores.tolist(), strict=True), start=1)
+    if groups:
+        found = keyword_scores(snapshot, groups, k1=plan.recipe.k1, b=plan.recipe.b, mask=mask)
+        best = top_k(snapshot, found.ordinals, found.scores, len(found.ordinals))
+        listed = list(zip(best.ordinals.tolist(), best.scores.tolist(), strict=True))
+    else:
+        every = np.flatnonzero(mask)
+        newest = every[np.argsort(-snapshot.created[every], kind="stable")]
+        listed = [(ordinal, 0.0) for ordinal in newest.tolist()]
     candidates = [
         Candidate(o, snapshot.id(o), snapshot.type(o), score / (1.0 + score), rank, 1.0, rank)
-        for rank, (o, score) in ranked
+        for rank, (o, score) in enumerate(listed, start=1)
     ]
-    if plan.place is None:
-        return search, candidates
+    if plan.place is None or not plan.place.waiting:
+        return search, candidates, None
     held = np.zeros(snapshot.size, dtype=np.bool_)
-    held[ordinals] = True
+    held[[ordinal for ordinal, _ in listed]] = True
     known = members(plan.place, context.page_keys(), snapshot, held)
-    kept = [one for one in candidates if one.ordinal in known.waiting | known.done]
-    return replace(search, plan=replace(plan, waiting=known.waiting)), kept
-
-
-def _matching(opened: Sequence[Scored], search: Search, marker: PatternMarker) -> list[Scored]:
-    """The opened memories that the pattern and the metadata asked for match."""
-    keep = conditions(search.analysis.parsed, search.options.conditions, search.trace)
-    found = []
-    for one in opened:
-        if not marker.matches(one.opened):
-            search.trace.drop(one.opened.id, "the pattern matches nothing in it")
-        elif keep is None or keep(one.opened):
-            found.append(one)
-    return found
-
-
-def compiled(query: str) -> tuple[str, PatternMarker]:
-    """The pattern's source (without ``/…/``) and the compiled pattern.
-
-    Raises :class:`BadInputError` (parameter ``q``) for a pattern that is malformed or too long.
-    """
-    import re2
-
-    source = query.strip()
-    delimited = is_delimited(source)
-    if delimited:
-        source = source[1:-1]
-    if len(source) > MOST_PATTERN:
-        raise BadInputError(
-            f"q: the pattern has more than {MOST_PATTERN:,} characters", parameter="q"
-        )
-    options = re2.Options()
-    options.log_errors = False
-    options.max_mem = MAX_MEMORY
-    try:
-        return source, PatternMarker(re2.compile(source, options=options))
-    except re2.error as error:
-        reason = error.args[0] if error.args else "malformed"
-        shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        raise BadInputError(f"q: not a regular expression: {shown}", parameter="q") from None
+    return replace(search, plan=replace(plan, waiting=known.waiting)), candidates, known
 
 
 def _holding(needed: Needs, context: SearchContext, blinding: Blinding) -> Mask:

@@ -6,7 +6,7 @@ opens anything. What is opened lives as long as the search and is never cached o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from memory_store.records import Memory, SealedMemory
 from memory_store.search.candidates import Candidate, Scored
@@ -27,10 +27,11 @@ class Opening:
         self._open_memories = open_memories
         self._held: dict[int, Memory] = {}
         self._sealed = 0
+        self._let_go = 0
 
     @property
     def opened(self) -> int:
-        return len(self._held) - self._sealed
+        return len(self._held) + self._let_go - self._sealed
 
     def open(self, candidates: Sequence[Candidate]) -> list[Scored]:
         """``candidates`` in their order, less those deleted since the search began."""
@@ -42,6 +43,12 @@ class Opening:
             self._sealed += sum(isinstance(memory, SealedMemory) for memory in memories)
         held = self._held
         return [Scored(c, c.share, held[c.ordinal]) for c in candidates if c.ordinal in held]
+
+    def close_all_but(self, kept: Iterable[int]) -> None:
+        """Let go of the texts of all but those ordinals; what was opened is counted still."""
+        wanted = set(kept)
+        self._let_go += sum(ordinal not in wanted for ordinal in self._held)
+        self._held = {n: memory for n, memory in self._held.items() if n in wanted}
 
     def open_until(
         self, candidates: Sequence[Candidate], keep: Callable[[Memory], bool], wanted: int

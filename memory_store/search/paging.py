@@ -48,9 +48,10 @@ class Place(Struct, frozen=True):
     """Where a page begins, if not at the top.
 
     ``shown`` rows stood on the pages before; ``tried`` memories were opened for them to look at
-    what only text can show. ``waiting`` and ``done`` are the 40-bit tags of the pool's
-    memories; in a list, of what was left out above ``after``: the last one looked at, by what a
-    list is sorted by (``created``, newest first, and the halves of the id).
+    what only text can show; of a pattern so many are still to be tried. ``waiting`` and ``done``
+    are the 40-bit tags of the pool's memories; in a list, of what was left out above ``after``: the
+    last one looked at, by what a list is sorted by (``created``, newest first, and the halves of
+    the id).
     """
 
     shown: int
@@ -147,15 +148,17 @@ def following(
     pool: Sequence[int],
     waiting: Sequence[int],
     listing: bool,
+    untried: int = 0,
 ) -> Place | None:
     """The place after a page that showed ``shown`` rows; ``None`` when nothing waits.
 
     ``pool`` are the ordinals of the page's search, best first, ``waiting`` those of them that are
-    still to come. What does not fit a token (after :data:`MOST_MEMBERS`) is let go.
+    still to come. ``untried`` are the candidates of a pattern that later pages try. What does not
+    fit a token (after :data:`MOST_MEMBERS`) is let go.
     """
-    if not waiting:
-        return None
     before = place.shown if place is not None else 0
+    if not waiting:
+        return Place(before + shown, untried) if untried else None
     still = set(waiting)
     if listing:
         looked_at = [_in_list(snapshot, o) for o in pool if o not in still]
@@ -167,7 +170,7 @@ def following(
     kept = list(waiting)[:MOST_MEMBERS]
     done = [o for o in pool if o not in still][: MOST_MEMBERS - len(kept)]
     tags = _tags(keys, snapshot, [*kept, *done])
-    return Place(before + shown, tried, tags[: len(kept)], tags[len(kept) :])
+    return Place(before + shown, untried or tried, tags[: len(kept)], tags[len(kept) :])
 
 
 def _in_list(snapshot: Snapshot, ordinal: int) -> tuple[float, int, int]:

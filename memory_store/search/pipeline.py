@@ -41,8 +41,8 @@ from memory_store.search.trace import Trace
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask
 
-LIKE_NO_PATTERN = "like: a literal search is for a pattern; memories are like others, or not"
-STRUCTURAL_LATER = "mode: structural search is not there yet; use literal for patterns"
+LIKE_NO_PATTERN = "like: this mode is for a pattern; memories are like others, or not"
+PATTERN_MODES = ("literal", "structural")
 DEEP_KEYWORDS = 2  # Gnosis, "Two Search Modes": "requires 2+ keywords"
 
 
@@ -58,10 +58,10 @@ def run(
     """
     trace = Trace(following=request.explain or request.why is not None)
     plan = _plan(context, request, started=started)
-    if plan.mode == "literal":
-        from memory_store.search.literal import search_literally
+    if plan.mode in PATTERN_MODES:
+        from memory_store.search.literal import search_by_pattern
 
-        return respond(*search_literally(context, plan, trace))
+        return respond(*search_by_pattern(context, plan, trace))
     return respond(*_search(context, plan, trace))
 
 
@@ -70,11 +70,11 @@ def rank(context: SearchContext, request: SearchRequest, depth: int = 100) -> Ra
 
     Legs and pool are at least ``depth`` deep. Only what a reranker or a condition must read is
     opened: nothing at all in fusion's own order.
-    Raises :class:`BadInputError` for literal search, which has no order to measure.
+    Raises :class:`BadInputError` for a pattern, which has no order to measure.
     """
     plan = _plan(context, request, depth=depth)
-    if plan.mode == "literal":
-        raise BadInputError("mode: a literal search has no order to measure", parameter="mode")
+    if plan.mode in PATTERN_MODES:
+        raise BadInputError(f"mode: a {plan.mode} search has no order to measure", parameter="mode")
     _, outcome = _search(context, plan, Trace())
     return Ranking(
         results=tuple((row.candidate.id, row.score) for row in outcome.rows),
@@ -94,10 +94,12 @@ def _plan(
 ) -> Plan:
     refuse_nothing(request)
     mode = resolve_mode(request)
-    if mode == "structural":
-        raise BadInputError(STRUCTURAL_LATER, parameter="mode")
-    if mode == "literal" and request.like:
+    if mode in PATTERN_MODES and request.like:
         raise BadInputError(LIKE_NO_PATTERN, parameter="like")
+    if request.all_ and mode not in PATTERN_MODES:
+        raise BadInputError("all: for a pattern (mode literal or structural)", parameter="all")
+    if request.language and mode != "structural":
+        raise BadInputError("language: that of a structural pattern", parameter="language")
     if request.recipe == DEFAULT.name and not request.like and searches_code(context, request):
         request = replace(request, recipe=CODE.name)
     place = continue_place(context.page_keys, request)

@@ -41,8 +41,8 @@ from memory_store.importing.source_file import Failure, Remark, Skip, SourceFile
 from memory_store.index.codec import decode, encode
 from memory_store.records import MemoryDraft, SearchRequest, read_request, search_request
 from memory_store.search import paging
-from memory_store.search.literal import compiled
 from memory_store.search.query.language import ParsedQuery, parse, resolve_mode
+from memory_store.search.query.patterns import compiled
 from memory_store.search.query.regular_expressions import needs
 from memory_store.text.plain_json import read_json, write_json
 from memory_store.vault.page_keys import PageKeys

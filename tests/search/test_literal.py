@@ -46,7 +46,7 @@ class TestLiteral:
     def test_a_pattern_that_cannot_serve_is_refused(self, notes: MemoryStore, pattern: str) -> None:
         with pytest.raises(BadInputError) as refusal:
             notes.search(pattern, mode="literal")
-        assert refusal.value.parameter == "q"
+        assert refusal.value.parameter == ("all" if pattern == r"\w+" else "q")
 
     def test_a_pattern_that_would_hang_others_is_over_at_once(self, notes: MemoryStore) -> None:
         notes.add("spare " + "a" * 20_000)
@@ -61,3 +61,31 @@ class TestLiteral:
         response = store.search(r"spare part \d+", mode="literal", limit=32)
         assert response.opened == 256
         assert "44 more" in response.degraded[0]
+        found, pages = len(response.rows), 1
+        while response.next:
+            response = store.search(
+                r"spare part \d+", mode="literal", limit=32, continue_=response.next
+            )
+            found, pages = found + len(response.rows), pages + 1
+        assert (found, response.degraded, pages) == (300, (), 10)
+        every = store.search(r"spare part \d+", mode="literal", all=True)
+        assert (every.opened, every.totals["matched"], every.degraded) == (300, 300, ())
+
+    def test_what_no_index_can_narrow_asks_for_all(self, notes: MemoryStore) -> None:
+        with pytest.raises(BadInputError, match=r"no index can narrow this pattern.*--all"):
+            notes.search(r"[Ss]par\w*", mode="literal")
+        response = notes.search(r"[Ss]par\w* [a-z]ey", mode="literal", all=True)
+        assert sorted(refs(response)) == ["1", "2"]
+        assert response.opened == notes.stats()["memories"]
+
+    def test_a_result_carries_its_matches(self, notes: MemoryStore) -> None:
+        (row,) = notes.search(r"spare key (under|were)", mode="literal").rows
+        (match,) = row.matches
+        assert match.text == "spare key under"
+        line = notes.get(row.id).text.split("\n")[match.line - 1]
+        assert line[match.column - 1 :].startswith(match.text)
+        assert row.as_dict()["matches"][0]["line"] == match.line
+
+    def test_all_is_for_patterns(self, notes: MemoryStore) -> None:
+        with pytest.raises(BadInputError, match="all: for a pattern"):
+            notes.search("spare", all=True)

@@ -324,7 +324,7 @@ class TestLimits:
             ({"budget_ms": -1}, "budget_ms"),
             ({"recipe": "google"}, "recipe"),
             ({"mode": "psychic"}, "mode"),
-            ({"mode": "structural"}, "mode"),
+            ({"language": "python"}, "language"),
             ({"continue_": "not a token"}, "continue"),
             ({"sealed": True, "meta": (("a", "b"),)}, "meta"),
             ({"sealed": True, "mode": "literal"}, "sealed"),

@@ -176,6 +176,7 @@ def _next(search: Search, outcome: Outcome, spending: Spending) -> str | None:
         pool=ordinals,
         waiting=[o for o in ordinals if o in left and o not in gone],
         listing=outcome.listed is not None,
+        untried=outcome.untried,
     )
     return None if place is None else continue_token(keys, search.options, place)
 
@@ -210,6 +211,7 @@ def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) ->
         end_line=place.end_line if place else None,
         symbol=place.symbol if place else None,
         superseded_by=_successor(search, memory),
+        matches=outcome.matches.get(candidate.ordinal, ()),
         title_highlights=tuple(outcome.marker(result).spans(title)),
     )
 

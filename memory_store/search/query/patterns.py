@@ -1,0 +1,211 @@
+"""Patterns: what a literal and a structural search try on opened texts, and what they look up.
+
+Boundary: reads opened text; keeps of it what it matched, for one call. Patterns may be secrets and
+are never logged or quoted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from memory_store.code.chunks import line_of
+from memory_store.errors import BadInputError
+from memory_store.records import DONE_SUFFIX, Match, Memory
+from memory_store.search.query.language import is_delimited
+from memory_store.search.query.regular_expressions import Needs, needs
+from memory_store.text.identifiers import CODE
+from memory_store.text.words import words as words_of
+
+if TYPE_CHECKING:
+    from memory_store.code.patterns import StructuralPattern
+
+MOST_PATTERN = 1_000  # characters: more is a program, not a pattern
+MAX_MEMORY = 8 << 20  # bytes RE2 may take for one pattern
+MOST_MATCHES = 200  # marked in one text, and named of one memory
+MOST_SHOWN = 2_000  # characters of a match
+LEAST_MARKED = 2  # characters
+
+
+class Marks(Protocol):
+    """See :class:`memory_store.search.answer.previews.Marker`."""
+
+    def spans(self, text: str) -> list[tuple[int, int]]: ...
+
+    def met(self, text: str) -> set[str]: ...
+
+    def densest(self, text: str, width: int) -> int | None: ...
+
+
+class Pattern(Protocol):
+    """What a search for a pattern asks of one."""
+
+    needed: Needs
+
+    def found(self, memory: Memory) -> tuple[Match, ...] | None:
+        """What it matches in a memory; ``None`` where it matches nothing."""
+        ...
+
+    def marker(self, matches: Sequence[Match]) -> Marks:
+        """What marks in parts of a memory what it has matched there."""
+        ...
+
+
+class PatternMarker:
+    """Marks what a pattern matches (see :class:`memory_store.search.answer.previews.Marker`)."""
+
+    def __init__(self, pattern: Any) -> None:
+        self._pattern = pattern
+
+    def matches(self, text: str) -> bool:
+        """Whether it is anywhere in a text."""
+        return self._pattern.search(text) is not None
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        found = []
+        for match in self._pattern.finditer(text):
+            if match.end() > match.start():
+                found.append(match.span())
+            if len(found) >= MOST_MATCHES:
+                break
+        return found
+
+    def met(self, text: str) -> set[str]:
+        return {text[start:end] for start, end in self.spans(text)}
+
+    def densest(self, text: str, width: int) -> int | None:
+        match = self._pattern.search(text)
+        return None if match is None else int(match.start())
+
+
+class Expression:
+    """A regular expression, as RE2 reads it."""
+
+    def __init__(self, query: str) -> None:
+        """Raises :class:`BadInputError` (parameter ``q``) for one that is malformed or too long."""
+        source, self._marker = compiled(query)
+        self.needed = needs(source)
+
+    def found(self, memory: Memory) -> tuple[Match, ...] | None:
+        spans = self._marker.spans(memory.text)
+        if not spans and not any(map(self._marker.matches, (memory.text, memory.title))):
+            return None
+        return tuple(match_at(memory.text, *span) for span in spans)
+
+    def marker(self, matches: Sequence[Match]) -> PatternMarker:
+        return self._marker
+
+
+class Structure:
+    """Code with holes, as ast-grep reads it; ``language`` is the one it is in (``None``: that of
+    each file)."""
+
+    def __init__(self, query: str, language: str | None) -> None:
+        """Raises :class:`BadInputError`, and ExtraMissingError where ast-grep is not there."""
+        from memory_store.code.patterns import (
+            LANGUAGES,
+            StructuralPattern,
+            known_language,
+            literal_part,
+        )
+
+        _refuse_long(query)
+        self._pattern: StructuralPattern = StructuralPattern(query.strip())
+        self._language = None if language is None else known_language(language)
+        read = [one for one in LANGUAGES if self._language in (None, one)]
+        if not any(map(self._pattern.reads, read)):
+            where = f"as {self._language}" if self._language else "as code of any language"
+            raise BadInputError(
+                f"q: this pattern cannot be read {where}; write code with $NAME for one part and "
+                "$$$NAME for any number of them, as in except $E: $$$BODY",
+                "q",
+            )
+        words = words_of(literal_part(query))
+        self.needed = Needs(frozenset(word.text for word in words))
+
+    def found(self, memory: Memory) -> tuple[Match, ...] | None:
+        if memory.type.removesuffix(DONE_SUFFIX) != CODE:
+            return None
+        language = str(memory.metadata.get("language", ""))
+        if self._language not in (None, language):
+            return None
+        nodes = self._pattern.matches(memory.text, language, MOST_MATCHES)
+        return (
+            tuple(match_at(memory.text, one.start, one.end, one.captures) for one in nodes) or None
+        )
+
+    def marker(self, matches: Sequence[Match]) -> TextMarker:
+        return TextMarker([one.text for one in matches])
+
+
+class TextMarker:
+    """Marks the first lines of some matched texts wherever they stand."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        lines = dict.fromkeys(text.split("\n", 1)[0].rstrip() for text in texts)
+        self._texts = [line for line in lines if len(line) >= LEAST_MARKED]
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+        for one in self._texts:
+            at = text.find(one)
+            while at >= 0 and len(found) < MOST_MATCHES:
+                found.append((at, at + len(one)))
+                at = text.find(one, at + len(one))
+        kept: list[tuple[int, int]] = []
+        for start, end in sorted(found):
+            if not kept or start >= kept[-1][1]:
+                kept.append((start, end))
+        return kept
+
+    def met(self, text: str) -> set[str]:
+        return {text[start:end] for start, end in self.spans(text)}
+
+    def densest(self, text: str, width: int) -> int | None:
+        spans = self.spans(text)
+        return spans[0][0] if spans else None
+
+
+PATTERNS: dict[str, Callable[[str, str | None], Pattern]] = {
+    "literal": lambda query, language: Expression(query),
+    "structural": Structure,
+}
+"""Mode → what makes its pattern of a query and a language."""
+
+
+def match_at(text: str, start: int, end: int, captures: dict[str, str] | None = None) -> Match:
+    """A match by its place: lines and columns count from 1."""
+    line_start = text.rfind("\n", 0, start) + 1
+    return Match(
+        line_of(text, start), start - line_start + 1, text[start:end][:MOST_SHOWN], captures or {}
+    )
+
+
+def compiled(query: str) -> tuple[str, PatternMarker]:
+    """The pattern's source (without ``/…/``) and the compiled pattern.
+
+    Raises :class:`BadInputError` (parameter ``q``) for a pattern that is malformed or too long.
+    """
+    import re2
+
+    source = query.strip()
+    delimited = is_delimited(source)
+    if delimited:
+        source = source[1:-1]
+    _refuse_long(source)
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = MAX_MEMORY
+    try:
+        return source, PatternMarker(re2.compile(source, options=options))
+    except re2.error as error:
+        reason = error.args[0] if error.args else "malformed"
+        shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        raise BadInputError(f"q: not a regular expression: {shown}", parameter="q") from None
+
+
+def _refuse_long(source: str) -> None:
+    if len(source) > MOST_PATTERN:
+        raise BadInputError(
+            f"q: the pattern has more than {MOST_PATTERN:,} characters", parameter="q"
+        )
