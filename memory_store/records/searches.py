@@ -84,17 +84,13 @@ class SearchResult(Struct, frozen=True):
         return shown_title(self.title, self.preview, self.passages[0].start if self.passages else 0)
 
     def as_dict(self) -> dict[str, Any]:
-        """The row as JSON-ready data, keys in the order of the SQL columns, then passages."""
+        """The row as JSON-ready data: the SQL columns, then passages and matches."""
         values = {name: getattr(self, name) for name in RESULT_COLUMNS}
         passages = [
             asdict(one) | {"highlights": [*map(list, one.highlights)]} for one in self.passages
         ]
-        shown = values | {"topics": list(self.topics), "passages": passages}
-        if self.matches:
-            shown["matches"] = [
-                asdict(one) | {"captures": dict(one.captures)} for one in self.matches
-            ]
-        return shown
+        matches = [asdict(one) | {"captures": dict(one.captures)} for one in self.matches]
+        return values | {"topics": list(self.topics), "passages": passages, "matches": matches}
 
 
 RESULT_COLUMNS = tuple(

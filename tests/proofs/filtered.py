@@ -31,7 +31,19 @@ FILTERS = frozenset(
 
 NO_FILTERS = frozenset(
     {
-        *("query", "deep", "limit", "recipe", "reranker", "rerank", "expander", "expand", "sealed"),
+        *(
+            "language",
+            "all_",
+            "query",
+            "deep",
+            "limit",
+            "recipe",
+            "reranker",
+            "rerank",
+            "expander",
+            "expand",
+            "sealed",
+        ),
         *("budget", "budget_ms", "continue_", "explain", "why"),
     }
 )
