@@ -1,6 +1,23 @@
-"""``python -m memory_store``: the same as the ``memory-store`` script."""
+"""``python -m memory_store``, and the ``memory-store`` script.
 
-from memory_store.cli import main
+A keeper is asked first, before anything else is imported: where one does the command, this process
+needs neither NumPy nor a model.
+"""
+
+import sys
+
+
+def run() -> None:
+    """Do what the command line says, here or where the vault is kept open."""
+    from memory_store.keeper.client import answered
+
+    code = answered(sys.argv[1:])
+    if code is None:
+        from memory_store.cli import main
+
+        main(prog_name="memory-store")
+    sys.exit(code)
+
 
 if __name__ == "__main__":
-    main(prog_name="memory-store")
+    run()

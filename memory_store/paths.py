@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,9 @@ RERANKER_VARIABLE = "MEMORY_STORE_RERANKER"
 EXPANDER_VARIABLE = "MEMORY_STORE_EXPANDER"
 CONFIG_FILE = "config.yaml"
 DEFAULT_NAME = "memories.db"
+
+named_as: ContextVar[Path | None] = ContextVar("named_as", default=None)
+"""What a vault is called by a command that another process does: see :func:`shown_vault`."""
 
 
 def cache_folder(*, make: bool = True) -> Path:
@@ -48,12 +52,17 @@ def data_folder() -> Path:
     return _private_folder("MEMORY_STORE_DATA", lambda usual: usual.user_data_path)
 
 
-def state_folder() -> Path:
+def shown_vault(path: Path) -> Path:
+    """A vault's path as the command has it that shows it."""
+    return named_as.get() or path
+
+
+def state_folder(*, make: bool = True) -> Path:
     """What must outlive a run: device keys, and the last counter of each vault.
 
     ``MEMORY_STORE_STATE`` overrides the place. Raises as :func:`cache_folder` does.
     """
-    return _private_folder("MEMORY_STORE_STATE", lambda usual: usual.user_state_path)
+    return _private_folder("MEMORY_STORE_STATE", lambda usual: usual.user_state_path, make)
 
 
 def home_path(given: str | Path) -> Path:

@@ -13,7 +13,7 @@ TESTS = Path(__file__).parent
 DOCS = TESTS.parent / "docs"
 PAGES = (
     *("trust/security.md", "trust/permissions.md"),
-    *("how-to/keys.md", "how-it-works/sealing.md"),
+    *("how-to/keys.md", "how-to/unlock.md", "how-it-works/sealing.md"),
 )
 TESTED = re.compile(r"^Tests:\s(.+?)(?:\n\n|\n?\Z)", re.MULTILINE | re.DOTALL)
 BELIEF = re.compile(r"^Belief, no test: ", re.MULTILINE)

@@ -58,6 +58,8 @@ GROUPS = {
         "keys": ("keys", "Say what opens a vault, add and remove keys, rotate and share."),
         "settings": ("maintenance", "Show how a vault is set up, or change it."),
         "models": ("models", "List the models, and fetch one."),
+        "unlock": ("keeper", "Keep a vault open, so that commands ask for nothing."),
+        "lock": ("keeper", "Lock what unlock keeps open."),
         "doctor": ("maintenance", "Say what works, what is missing, and what mends it."),
         "verify": ("maintenance", "Authenticate every record."),
         "audit": ("maintenance", "Show the audit trail: who opened how many memories, and when."),
@@ -108,7 +110,7 @@ class Commands(click.Group):
         if ctx.resilient_parsing and args[0] not in COMMANDS:  # for the Tab key: nothing to say
             return None, None, args
         if self.get_command(ctx, args[0]) is None:
-            args = [_whole_name(args[0]), *args[1:]]
+            args = [whole_name(args[0]), *args[1:]]
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -165,7 +167,7 @@ class Commands(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _whole_name(given: str) -> str:
+def whole_name(given: str) -> str:
     """The command that ``given`` begins. Raises UsageError, with those it may mean."""
     begun = [SHORT[given]] if given in SHORT else [n for n in COMMANDS if n.startswith(given)]
     if len(begun) == 1:
@@ -186,7 +188,8 @@ def _at_a_prompt(error: click.Abort) -> bool:
     cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
 @click.version_option(package_name="datasette-hybrid", prog_name="memory-store")
-def main() -> None:
+@click.option("--no-keeper", is_flag=True, help="Open the vault here, though unlock keeps it open")
+def main(no_keeper: bool) -> None:
     """Private notes and memories, encrypted at rest and as easy to search as public ones.
 
     \b

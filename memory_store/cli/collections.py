@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 
 from memory_store.cli.options import at_terminal, row_options, vault_command
 from memory_store.cli.rows import write_rows
-from memory_store.cli.terminal import memories, printable_line
+from memory_store.cli.terminal import here_only, memories, printable_line
 from memory_store.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -100,6 +100,8 @@ def _change(
     store: MemoryStore, action: str | None, names: tuple[str, ...], options: dict[str, Any]
 ) -> None:
     """Do what was asked."""
+    if any(options[name] for name in ("open", "add", "remove")):
+        here_only("members")  # a keeper lets nobody in
     embedder, analyser = options["embedder"], options["analyser"]
     if action == "create":
         store.collections.create(

@@ -27,6 +27,7 @@ from memory_store.cli.terminal import (
     SHORT_ID,
     colour_wanted,
     columns,
+    here_only,
     printable,
     printable_line,
     shortened,
@@ -176,6 +177,7 @@ def edit_at_terminal(store: MemoryStore, memory: Memory, if_version: int | None)
     """
     from memory_store.cli.editor import edited, text_in_memory
 
+    here_only("an editor")
     version = memory.version if if_version is None else if_version
     with text_in_memory(memory.text) as file:
         while True:

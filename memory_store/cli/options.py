@@ -10,12 +10,14 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from msgspec import Struct
 
-from memory_store.cli.terminal import printable_line
+from memory_store.cli.terminal import HereOnly, printable_line
 from memory_store.cli.vault_argument import (
     EVERYDAY,
     FILTERS,
@@ -28,6 +30,7 @@ from memory_store.cli.vault_argument import (
     database_argument,
 )
 from memory_store.errors import BadInputError, LockedError
+from memory_store.paths import named_as
 from memory_store.records import OPTIONS, TYPES
 
 if TYPE_CHECKING:
@@ -119,9 +122,35 @@ def _refuse_bytes(parameters: Mapping[str, Any]) -> None:
                 raise BadInputError(f"{name}: this is not valid UTF-8 text", name)
 
 
-def unlocked(database: Path, key_file: Path | None, passphrase: bool) -> MemoryStore:
+class Lent(Struct, frozen=True):
+    """An open vault that commands are done on one after another: see ``keeper_process``.
+
+    ``key_files`` are those that a command may name and mean the key that it was opened with.
+    """
+
+    store: Any
+    key_files: tuple[str, ...]
+
+    def to(
+        self, database: Path, key_file: Path | None, passphrase: bool
+    ) -> AbstractContextManager[MemoryStore]:
+        """The store, to be left open. Raises HereOnly where another vault or key is meant."""
+        other_key = key_file is not None and os.path.realpath(key_file) not in self.key_files
+        if passphrase or other_key or os.path.realpath(database) != str(self.store.path):
+            raise HereOnly("vault")
+        named_as.set(database)
+        return nullcontext(self.store)
+
+
+def unlocked(
+    database: Path, key_file: Path | None, passphrase: bool
+) -> AbstractContextManager[MemoryStore]:
     """The vault, opened by the key lookup order of :mod:`memory_store.unlocking`."""
     from memory_store.unlocking import PASSPHRASE_VARIABLE, open_store
+
+    lent = click.get_current_context().find_object(Lent)
+    if lent is not None:
+        return lent.to(database, key_file, passphrase)
 
     if passphrase and not os.environ.get(PASSPHRASE_VARIABLE) and not at_terminal():
         raise LockedError(

@@ -16,7 +16,7 @@ from contextlib import suppress
 
 import click
 
-from memory_store.cli.terminal import width
+from memory_store.cli.terminal import paged_elsewhere, width
 
 USUAL = "less"
 SETTINGS = {"LESSHISTFILE": "-", "LESSSECURE": "1"}
@@ -28,6 +28,8 @@ def show(lines: Sequence[str], lock: Callable[[], None]) -> None:
 
     ``lock`` is called before a pager begins. An empty ``PAGER`` is none.
     """
+    if paged_elsewhere(lines):
+        return
     room = shutil.get_terminal_size()
     high = sum(max(1, -(-width(one) // room.columns)) for line in lines for one in line.split("\n"))
     pager = shlex.split(os.environ.get("PAGER", USUAL)) if sys.stdout.isatty() else []

@@ -19,7 +19,7 @@ from memory_store.cli.options import (
     vault_command,
 )
 from memory_store.cli.rows import write_json, write_rows
-from memory_store.cli.terminal import SHORT_ID, printable_line
+from memory_store.cli.terminal import SHORT_ID, here_only, printable_line
 from memory_store.cli.vault_argument import VaultCommand
 from memory_store.errors import BadInputError
 from memory_store.records import RESULT_COLUMNS, SearchResult, search_request
@@ -120,6 +120,7 @@ def _choose(store: MemoryStore, words: str, options: dict[str, Any]) -> None:
     """Search while you type, then show or edit the memory that you choose."""
     if not (at_terminal() and sys.stdout.isatty()):
         raise BadInputError("-i needs a terminal", "interactive")
+    here_only("a choice")
     from memory_store.cli.memories import edit_at_terminal, show_memory
     from memory_store.cli.picker import pick
 

@@ -11,12 +11,30 @@ import os
 import re
 import sys
 import unicodedata
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import NamedTuple
 
 BOLD, DIM, RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 SHORT_ID = 8  # characters of an id: the shortest beginning that every command takes
 NARROW, WIDE = 40, 100  # columns: lines longer than a hundred characters tire the eye
 USUAL = 88  # where no terminal says
+
+
+class Terminal(NamedTuple):
+    """Where a command's output is read that runs in another process: see ``keeper_process``."""
+
+    variables: Mapping[str, str]
+    width: int  # 0: no terminal says
+    page: Callable[[Sequence[str]], None]  # has its own pager show lines
+
+
+class HereOnly(BaseException):
+    """What only the process that was called can do. No error: it goes on there, from the start."""
+
+
+_elsewhere: ContextVar[Terminal | None] = ContextVar("terminal", default=None)
 
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 (but tab and newline), DEL, C1
@@ -47,18 +65,52 @@ def _escape(match: re.Match[str]) -> str:
     return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
 
 
+@contextmanager
+def seen_by(terminal: Terminal) -> Iterator[None]:
+    """Write for another process's terminal inside."""
+    token = _elsewhere.set(terminal)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
+
+
+def here_only(what: str) -> None:
+    """Raise HereOnly in a process that works for others."""
+    if _elsewhere.get() is not None:
+        raise HereOnly(what)
+
+
+def paged_elsewhere(lines: Sequence[str]) -> bool:
+    """Whether lines were left to the pager of another process, which has the terminal."""
+    elsewhere = _elsewhere.get()
+    if elsewhere is None or not sys.stdout.isatty():
+        return False
+    elsewhere.page(lines)
+    return True
+
+
+def _variables() -> Mapping[str, str]:
+    elsewhere = _elsewhere.get()
+    return os.environ if elsewhere is None else elsewhere.variables
+
+
 def colour_wanted() -> bool:
     """Whether standard output may carry ANSI styles: a terminal, and ``NO_COLOR`` not set."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":  # https://no-color.org
+    variables = _variables()
+    if variables.get("NO_COLOR") or variables.get("TERM") == "dumb":  # https://no-color.org
         return False
     return sys.stdout.isatty()
 
 
 def columns() -> int:
     """The width to write in, between 40 and 100."""
-    chosen = os.environ.get("COLUMNS", "")
+    chosen = _variables().get("COLUMNS", "")
     found = int(chosen) if chosen.isdecimal() else 0
-    if not found:  # as shutil does, whose import takes 3 ms for its archives
+    elsewhere = _elsewhere.get()
+    if elsewhere is not None:
+        found = found or elsewhere.width
+    elif not found:  # as shutil does, whose import takes 3 ms for its archives
         with suppress(OSError, ValueError, AttributeError):
             found = os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
     return max(NARROW, min(found or USUAL, WIDE))

@@ -33,7 +33,7 @@ def examine(path: str | Path | None, store: MemoryStore | None, key: Check) -> l
     checks += [installation.extension(), installation.table_function()]
     checks += [models.embedding_model(store), models.reranking_model()]
     checks += [*installation.libraries(), *installation.extras(), models.expander()]
-    checks += [*installation.folders(), installation.network(), key]
+    checks += [*installation.folders(), installation.network(), *installation.keepers(), key]
     if path is not None:
         checks += vault(Path(path), store)
     return checks

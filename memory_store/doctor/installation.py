@@ -10,7 +10,7 @@ import platform
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -153,6 +153,45 @@ def _configuration() -> str:
 
     said = ", ".join(settings())
     return f"{config_file().parent} ({config_file().name}: {said or 'nothing'})"
+
+
+def keepers() -> list[Check]:
+    """Which vaults ``unlock`` keeps open, by which processes, and until when."""
+    from memory_store.keeper import address, client
+
+    name = "kept open"
+    if not address.SUPPORTED:
+        return [Check(name, "off", address.NOT_HERE)]
+    try:
+        found = address.sockets()
+    except OSError as error:
+        detail = f"{error.filename or address.RUNTIME_VARIABLE} {error.strerror}"
+        effect = "unlock cannot keep a vault open"
+        return [Check(name, "missing", detail, effect, f"chmod 700 {error.filename or 'it'}")]
+    checks = []
+    for path in found:
+        connection = client.connected_to(path)
+        if connection is not None:
+            with connection:
+                status = client.ask(connection, "status")
+            checks.append(_kept_open(name, path, status))
+    return checks or [Check(name, "ok", "no vault: see memory-store unlock")]
+
+
+def _kept_open(name: str, socket: str, status: dict[str, Any] | None) -> Check:
+    if status is None:
+        effect = "commands wait for it, and then open the vault themselves"
+        return Check(name, "missing", f"{socket} does not answer", effect, f"rm {socket}")
+    vault = os.fsdecode(status["vault"].encode("latin-1"))
+    idle, limit, left = (status[one] / 60 for one in ("idle", "idle_limit", "left"))
+    detail = (
+        f"{vault}, by process {status['process']}, last asked {idle:.0f} min ago; locked after "
+        f"{limit:.0f} min without a question, or in {left / 60:.1f} h"
+    )
+    if status["older"]:
+        effect = "it runs another version: commands open the vault themselves"
+        return Check(name, "missing", detail, effect, f"memory-store unlock {vault}")
+    return Check(name, "ok", detail)
 
 
 def key_source(key_file: Path | None = None, *, asked: bool = False) -> Check:

@@ -1,0 +1,134 @@
+"""``unlock`` and ``lock``: a vault stays open in a process of its own, and commands ask that.
+
+Boundary: the secret is asked for here, as by every command, and opens the vault here; the process
+is handed the root key through a pipe.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from memory_store.cli.options import key_options, unlocked
+from memory_store.cli.terminal import printable_line
+from memory_store.cli.vault_argument import VaultCommand, database_argument, shell_name
+
+IDLE_MINUTES, MOST_HOURS = 15.0, 12.0
+
+
+@click.command(cls=VaultCommand)
+@database_argument
+@click.option(
+    "--idle",
+    type=click.FloatRange(min=0.01),
+    default=IDLE_MINUTES,
+    show_default=True,
+    metavar="MINUTES",
+    help="Lock after so many minutes in which no command asked",
+)
+@click.option(
+    "--hours",
+    type=click.FloatRange(min=0.001),
+    default=MOST_HOURS,
+    show_default=True,
+    metavar="HOURS",
+    help="Lock after so many hours in any case",
+)
+@key_options
+def unlock(
+    database: Path, idle: float, hours: float, key_file: Path | None, passphrase: bool
+) -> None:
+    """Keep a vault open in a process of its own, until you lock it.
+
+    \b
+    memory-store unlock
+    memory-store unlock work.db --idle 60
+    memory-store lock
+
+    You are asked for the secret once. From then on the everyday commands have the vault, and its
+    model, open already: they ask for nothing and answer at once. Every program that you run can
+    read the vault meanwhile, as it can a vault that opens by a key file. See also: lock.
+    """
+    from memory_store.keeper.client import ask, connected_to
+    from memory_store.keeper.launch import socket_for, start
+    from memory_store.unlocking import check_vault
+
+    check_vault(database)
+    connection = connected_to(socket_for(database))
+    if connection is not None:
+        with connection:
+            found = ask(connection, "status")
+        if found is not None and not found["older"]:
+            click.echo(f"{database} is open already, {_limits(found)}.")
+            return
+        _lock_one(socket_for(database))
+    with unlocked(database, key_file, passphrase) as store:
+        if (warning := store.first_warning()) is not None:
+            click.echo(f"Warning: {printable_line(warning)}.", err=True)
+        start(store, key_file, idle=idle * 60, longest=hours * 3600)
+    found = {"idle_limit": idle * 60, "left": hours * 3600}
+    click.echo(f"{database} is open to your commands, {_limits(found)}.")
+    click.echo(f"To lock it: memory-store lock {shell_name(database)}".rstrip())
+
+
+@click.command()
+@click.argument("database", metavar="[DB]", required=False, type=click.Path(path_type=Path))
+def lock(database: Path | None) -> None:
+    """Lock what unlock keeps open: one vault, or all of them.
+
+    \b
+    memory-store lock
+    memory-store lock work.db
+
+    Keys, vectors and words are wiped from memory, and the process ends. What it is doing just then
+    is finished before.
+    """
+    from memory_store.keeper.address import SUPPORTED, folder, socket_of, sockets
+
+    found = []
+    if SUPPORTED:
+        found = sockets() if database is None else [socket_of(str(database), folder())]
+    locked = [path for path in map(_lock_one, found) if path is not None]
+    for path in locked:
+        click.echo(f"{path} is locked.")
+    if not locked:
+        click.echo("No vault was kept open." if database is None else f"{database} was not open.")
+
+
+def _lock_one(socket_path: str) -> str | None:
+    """Which vault was locked; ``None`` where no process was there. Waits until it has ended."""
+    from memory_store.errors import StorageError
+    from memory_store.keeper.client import ask, connected_to
+
+    connection = connected_to(socket_path)
+    if connection is None:
+        return None
+    with connection:
+        found = ask(connection, "lock")
+        if found is None:
+            raise StorageError("the process that keeps the vault open does not answer: end it")
+        connection.settimeout(LOCK_SECONDS)
+        try:
+            ended = connection.recv(1) == b""
+        except OSError:
+            ended = False
+    if not ended:
+        raise StorageError(f"process {found['process']}, which keeps the vault open, does not end")
+    return os.fsdecode(found["vault"].encode("latin-1"))
+
+
+LOCK_SECONDS = 30.0  # the longest batch that is being written
+
+
+def _limits(found: dict[str, float]) -> str:
+    """When it is locked by itself."""
+    idle, left = _span(found["idle_limit"]), _span(found["left"])
+    return f"until nothing has asked for {idle}, for {left} at most"
+
+
+def _span(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.0f} h"

@@ -1,0 +1,260 @@
+"""What a command asks a keeper, before it imports anything else.
+
+Boundary: text of memories comes through the socket, from a process of the same user, and goes to
+this process's own output. A key that the caller names is never sent: then the command opens the
+vault itself, unless it is the key file that the keeper's vault was opened with.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from typing import Any
+
+from memory_store.keeper.address import SUPPORTED, peer_is_mine, socket_of, sockets
+from memory_store.keeper.frames import (
+    ACCEPTED,
+    ANSWER,
+    ASKED,
+    ERR,
+    EXIT,
+    INPUT,
+    MOST_ANSWERED,
+    MOST_INPUT,
+    OUT,
+    PAGE,
+    PROTOCOL,
+    VERSION,
+    receive,
+    send,
+)
+
+SWITCH = "MEMORY_STORE_KEEPER"  # off: no command asks a keeper
+BYPASS = "--no-keeper"
+DATABASE_VARIABLE = "MEMORY_STORE_DB"
+KEY_FILE_VARIABLE = "MEMORY_STORE_KEY_FILE"
+PASSPHRASE_VARIABLE = "MEMORY_STORE_PASSPHRASE"
+NOT_SENT = (SWITCH, DATABASE_VARIABLE, KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE)
+PREFIX = "MEMORY_STORE_"
+ALSO_SENT = ("HF_ENDPOINT", "HF_HUB_OFFLINE", "HOME", "TRANSFORMERS_OFFLINE", "TZ", "XDG_DATA_HOME")
+TERMINAL_VARIABLES = ("COLUMNS", "NO_COLOR", "TERM")
+
+READS = ("search", "get", "list", "topics", "stats", "audit")
+"""Commands that a keeper does, which may be done once more where it ends meanwhile."""
+WRITES = ("add", "edit", "done", "reopen", "delete", "publish", "collections", "sources")
+LOCAL = (
+    "--help",
+    "-h",
+    "-i",
+    "--interactive",
+    "--passphrase",
+    "--expander",
+)  # words of what the command does itself
+
+CONNECT_SECONDS = 1.0
+ACCEPT_SECONDS = 3.0
+EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
+DIED = (
+    "Error: the process that keeps the vault open ended before it answered. Look whether it was "
+    "done before you run it again."
+)
+OLDER = (
+    "Note: the process that keeps the vault open is of another version or configuration, and was "
+    "not asked. To start it anew: memory-store unlock"
+)
+
+
+def answered(words: list[str]) -> int | None:
+    """Have a keeper do what the command line says. Its exit code; ``None``: do it yourself."""
+    kept = _command(words)
+    if kept is None or set(words) & set(LOCAL):
+        return None
+    connection = connected(words[1:])
+    if connection is None:
+        return None
+    with connection:
+        try:
+            return _done(connection, words, may_repeat=kept in READS)
+        except KeyboardInterrupt:
+            _write(2, b"\nStopped.\n" if sys.stderr.isatty() else b"Stopped.\n")
+            return EXIT_INTERRUPTED
+
+
+def _command(words: list[str]) -> str | None:
+    """The command that a keeper may do, which the first word names or begins."""
+    if not words or words[0].startswith("-"):
+        return None
+    begun = [name for name in (*READS, *WRITES) if name.startswith(words[0])]
+    return begun[0] if begun else None
+
+
+def connected(words: list[str] | tuple[str, ...] = ()) -> socket.socket | None:
+    """A connection to the keeper of the vault that one of the words names, or of the usual one.
+
+    ``None`` where there is none, or none is to be asked.
+    """
+    if not SUPPORTED or os.environ.get(SWITCH, "").lower() in ("off", "0", "no", "false"):
+        return None
+    if os.environ.get(PASSPHRASE_VARIABLE):
+        return None
+    found = _sockets()
+    if not found:
+        return None
+    if len(found) > 1:
+        named = [socket_of(word, os.path.dirname(found[0])) for word in (*words, _usual())]
+        found = [one for one in named if one in found][:1]
+    return connected_to(found[0]) if found else None
+
+
+def connected_to(path: str) -> socket.socket | None:
+    """A connection to the keeper behind a socket; ``None`` where it is gone."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(CONNECT_SECONDS)
+    try:
+        connection.connect(path)
+        if peer_is_mine(connection):
+            return connection
+    except OSError:  # killed, or too busy: there is the command itself
+        pass
+    connection.close()
+    return None
+
+
+def ask(connection: socket.socket, kind: str, **facts: Any) -> dict[str, Any] | None:
+    """A question about the keeper itself; ``None`` where it does not answer."""
+    try:
+        send(connection, ASKED, json.dumps({"protocol": PROTOCOL, "kind": kind, **facts}).encode())
+        answer, data = receive(connection, MOST_ANSWERED, seconds=ACCEPT_SECONDS)
+    except OSError:
+        return None
+    found = json.loads(data) if answer == ANSWER else None
+    return found if isinstance(found, dict) else None
+
+
+def facts(words: list[str] | tuple[str, ...]) -> dict[str, Any]:
+    """What a keeper has to know to do a command as this process would."""
+    sent = {
+        name: value
+        for name, value in os.environ.items()
+        if (name.startswith(PREFIX) and name not in NOT_SENT) or name in ALSO_SENT
+    }
+    return {
+        "protocol": PROTOCOL,
+        "package": os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+        "words": [as_bytes(word) for word in words],
+        "folder": as_bytes(os.getcwd()),
+        "database": as_bytes(os.environ.get(DATABASE_VARIABLE, "")),
+        "key_file": as_bytes(_absolute(os.environ.get(KEY_FILE_VARIABLE, ""))),
+        "variables": sent,
+    }
+
+
+def as_bytes(text: str) -> str:
+    """Any bytes of a command line as text that every JSON takes: a character for each byte."""
+    return os.fsencode(text).decode("latin-1")
+
+
+def _done(connection: socket.socket, words: list[str], *, may_repeat: bool) -> int | None:
+    pieces: list[tuple[bytes, bytes]] = []
+    accepted = False
+    try:
+        asked = {**facts(words), "kind": "command", "terminal": terminal(), "input": "-" in words}
+        connection.settimeout(ACCEPT_SECONDS)
+        send(connection, ASKED, json.dumps(asked).encode())
+        kind, data = receive(connection, MOST_ANSWERED, seconds=ACCEPT_SECONDS)
+        if kind != ACCEPTED:
+            _say_why(data)
+            return None
+        connection.settimeout(None)
+        if asked["input"]:
+            given = sys.stdin.buffer.read(MOST_INPUT)
+            send(connection, INPUT, given)
+            _keep_input(given)
+        accepted = True
+        while True:
+            kind, data = receive(connection, MOST_ANSWERED)
+            if kind in (OUT, ERR, PAGE):
+                pieces.append((kind, data))
+            elif kind == EXIT:
+                break
+            else:
+                _say_why(data)
+                return None
+    except OSError:
+        if may_repeat or not accepted:
+            return None
+        _write(2, f"{DIED}\n".encode())
+        return EXIT_FAILED
+    try:
+        for piece in pieces:
+            _show(*piece)
+    except BrokenPipeError:  # such as head
+        return EXIT_FAILED
+    return int(data)
+
+
+def _show(kind: bytes, data: bytes) -> None:
+    if kind == PAGE:
+        from memory_store.cli.pager import show
+
+        show(json.loads(data), lambda: None)
+    else:
+        _write(1 if kind == OUT else 2, data)
+
+
+def _say_why(reason: bytes) -> None:
+    """The command does it itself; of another version it says so, which a command can mend."""
+    if reason == VERSION:
+        _write(2, f"{OLDER}\n".encode())
+
+
+def _keep_input(given: bytes) -> None:
+    """Put back what was read, for a command that has to be done here after all."""
+    import io
+
+    sys.stdin = io.TextIOWrapper(io.BytesIO(given), sys.stdin.encoding, sys.stdin.errors)
+
+
+def terminal() -> dict[str, Any]:
+    """Where this process writes to, as far as it changes what a command prints."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    try:
+        width = os.get_terminal_size(1).columns
+    except OSError:
+        width = 0
+    return {
+        "variables": {name: os.environ.get(name, "") for name in TERMINAL_VARIABLES},
+        "width": width,
+        "shown": [stream is not None and stream.isatty() for stream in streams],
+        "encoding": sys.stdout.encoding,
+        "errors": sys.stdout.errors,
+    }
+
+
+def _sockets() -> list[str]:
+    try:
+        return sockets()
+    except OSError:  # a folder that cannot be trusted: unlock and doctor say so
+        return []
+
+
+def _usual() -> str:
+    from memory_store.configuration import default_vault
+    from memory_store.errors import MemoryStoreError
+
+    try:
+        return str(default_vault())
+    except MemoryStoreError:  # of a configuration that the command itself will refuse
+        return ""
+
+
+def _absolute(path: str) -> str:
+    return os.path.realpath(os.path.expanduser(path)) if path else ""
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]

@@ -1,0 +1,200 @@
+"""Commands as the process that asks would do them: one at a time, on the vault that is open.
+
+Boundary: standard streams, the working folder and the variable of the usual vault are those of the
+caller while its command runs, and no command runs beside it. Nothing asks a question here: a
+command that needs a person, an editor or another key is left to its caller, before it has done
+anything.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
+
+import click
+from msgspec import Struct
+
+from memory_store.cli import main, whole_name
+from memory_store.cli.failures import EXIT_FAILED, EXIT_NO_KEY
+from memory_store.cli.options import Lent
+from memory_store.cli.terminal import HereOnly, seen_by
+from memory_store.cli.terminal import Terminal as Seen
+from memory_store.keeper.client import DATABASE_VARIABLE, READS, WRITES
+from memory_store.keeper.frames import ERR, EXIT, OUT, PAGE, YOURSELF
+from memory_store.store import MemoryStore
+
+Frame = tuple[bytes, bytes]
+LATER = ("actions.writes", "actions.edits", "actions.sources", "actions.trail", "cli.answers")
+"""What listed commands import when they are done."""
+FAULT = b"""Error: something went wrong inside the process that keeps the vault open. \
+The same with MEMORY_STORE_KEEPER=off says what.
+"""
+
+
+class Terminal(Struct, frozen=True):
+    """What a command looks at of where it runs: variables, width, and which streams are shown."""
+
+    variables: dict[str, str]
+    width: int
+    shown: tuple[bool, bool, bool]
+    encoding: str
+    errors: str
+
+
+class Question(Struct, frozen=True):
+    """What a process asks. Text that stands for bytes has a character for each of them."""
+
+    protocol: int
+    kind: str
+    package: str = ""
+    words: tuple[str, ...] = ()
+    folder: str = ""
+    database: str = ""
+    key_file: str = ""
+    variables: dict[str, str] = {}
+    terminal: Terminal | None = None
+    input: bool = False
+
+
+class Commands:
+    """Does commands on one open store."""
+
+    def __init__(self, store: MemoryStore, key_files: tuple[str, ...]) -> None:
+        for name in (*READS, *WRITES):  # all code that runs here is loaded before any of it
+            main.get_command(click.Context(main), name)
+        for module in LATER:
+            import_module(f"memory_store.{module}")
+        self._lent = Lent(store, key_files)
+        self._one_at_a_time = threading.Lock()
+
+    def opened_by(self, key_file: str) -> bool:
+        """Whether a key file that a variable names leaves it at the vault that is open."""
+        return _text(key_file) in self._lent.key_files
+
+    def run(self, asked: Question, given: bytes) -> list[Frame]:
+        """What the command wrote, in frames, and its exit code; or that its caller has to do it."""
+        words = [_text(word) for word in asked.words]
+        try:
+            with self._one_at_a_time, _at_the_place_of(asked, given) as written:
+                try:
+                    code = _exit_code(words, self._lent)
+                except Exception:  # noqa: BLE001 - its words may quote a memory
+                    written.append((ERR, FAULT))
+                    code = EXIT_FAILED
+        except HereOnly as reason:
+            return [(YOURSELF, str(reason).encode())]
+        if code == EXIT_NO_KEY and self._lent.store.locked:
+            return [(YOURSELF, b"locked")]
+        return [*written, (EXIT, str(code).encode())]
+
+
+def _exit_code(words: list[str], lent: Lent) -> int:
+    try:
+        name = whole_name(words[0])
+    except click.UsageError:
+        raise HereOnly("command") from None
+    if name not in (*READS, *WRITES):
+        raise HereOnly("command")
+    try:
+        main.main(words, "memory-store", obj=lent)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    return 0
+
+
+@contextmanager
+def _at_the_place_of(asked: Question, given: bytes) -> Iterator[list[Frame]]:
+    """The caller's streams, folder and usual vault, until it is left; all that is written."""
+    terminal = asked.terminal
+    assert terminal is not None
+    written: list[Frame] = []
+    streams = sys.stdin, sys.stdout, sys.stderr
+    usual = os.environ.get(DATABASE_VARIABLE)
+    how: dict[str, Any] = {"encoding": terminal.encoding, "write_through": True}
+    try:
+        try:
+            os.chdir(_text(asked.folder))
+        except OSError:
+            raise HereOnly("folder") from None
+        _set_usual(_text(asked.database))
+        sys.stdin = io.TextIOWrapper(_Given(given, terminal.shown[0]), "utf-8")
+        sys.stdout = io.TextIOWrapper(
+            _Written(written, OUT, terminal.shown[1]), errors=terminal.errors, **how
+        )
+        sys.stderr = io.TextIOWrapper(
+            _Written(written, ERR, terminal.shown[2]), errors="backslashreplace", **how
+        )
+
+        def page(lines: Sequence[str]) -> None:
+            written.append((PAGE, json.dumps(lines).encode()))
+
+        with seen_by(Seen(terminal.variables, terminal.width, page)):
+            yield written
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = streams
+        _set_usual(usual)
+        os.chdir("/")
+
+
+def _set_usual(database: str | None) -> None:
+    if database:
+        os.environ[DATABASE_VARIABLE] = database
+    else:
+        os.environ.pop(DATABASE_VARIABLE, None)
+
+
+class _Written(io.BufferedIOBase):
+    """A standard stream whose bytes are kept, in the order of both."""
+
+    def __init__(self, written: list[Frame], kind: bytes, shown: bool) -> None:
+        self._written = written
+        self._kind = kind
+        self._shown = shown
+
+    def write(self, data: Any) -> int:
+        self._written.append((self._kind, bytes(data)))
+        return len(data)
+
+    def writable(self) -> bool:
+        return True
+
+    def isatty(self) -> bool:
+        return self._shown
+
+
+class _Given(io.BytesIO):
+    """What the command was sent. At a terminal nothing was: there a person is to be asked."""
+
+    def __init__(self, given: bytes, shown: bool) -> None:
+        super().__init__(given)
+        self._shown = shown and not given
+
+    def isatty(self) -> bool:
+        return self._shown
+
+    def read(self, size: int | None = -1) -> bytes:
+        self._check()
+        return super().read(size)
+
+    def read1(self, size: int | None = -1) -> bytes:
+        self._check()
+        return super().read1(size)
+
+    def _check(self) -> None:
+        if self._shown:
+            raise HereOnly("a question")
+
+
+def _text(sent: str) -> str:
+    """Bytes of a command line as Python has them, from a character for each byte."""
+    return os.fsdecode(sent.encode("latin-1", "replace"))

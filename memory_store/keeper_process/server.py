@@ -1,0 +1,255 @@
+"""A keeper's socket: who may ask, what, for how long, and when the keeper ends.
+
+Boundary: takes connections of the same user's processes alone, reads of each one question of a
+limited size within seconds, and answers no more than so many at once. What is no question gets no
+answer. Nothing that arrives is executed, unpickled or used as a name of code.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from msgspec import DecodeError, ValidationError
+from msgspec import json as typed_json
+
+from memory_store.configuration import config_file
+from memory_store.errors import StorageError
+from memory_store.keeper.address import peer_is_mine
+from memory_store.keeper.client import facts
+from memory_store.keeper.frames import (
+    ACCEPTED,
+    ANSWER,
+    ASKED,
+    INPUT,
+    MOST_ASKED,
+    MOST_INPUT,
+    PROTOCOL,
+    QUESTION_SECONDS,
+    VERSION,
+    YOURSELF,
+    BrokenError,
+    receive,
+    send,
+)
+from memory_store.keeper.launch import Kept
+from memory_store.keeper_process.commands import Commands, Question
+from memory_store.store import MemoryStore
+
+MOST_AT_ONCE = 32
+LOOK_SECONDS = 1.0  # between two looks at the limits, the socket and the vault's file
+INPUT_SECONDS = 3600.0  # a person may be typing it
+ANSWER_SECONDS = 60.0  # a caller reads all of it before it prints a word
+
+
+class Server:
+    """Answers until a limit, a signal or a lock comes; then the socket is gone."""
+
+    def __init__(self, store: MemoryStore, kept: Kept) -> None:
+        self._store = store
+        self._kept = kept
+        self._commands = Commands(store, kept.key_files)
+        self._begun = self._used = _now()
+        self._ending = threading.Event()
+        self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
+        self._working = 0
+        self._count = threading.Lock()
+        self._facts = facts(())
+        self._code = _code()
+        self._vault = _identity(store.path)
+
+    def __enter__(self) -> Server:
+        """Take the address. Raises StorageError where another keeper of this vault has it."""
+        path = self._kept.socket
+        self._held = os.open(f"{path}.held", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._held)
+            raise StorageError("another one of this vault has started just now") from None
+        with suppress(FileNotFoundError):
+            os.unlink(path)  # of one that was killed: its lock is free
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.bind(path)  # umask: for its owner alone
+        self._socket.listen(4 * MOST_AT_ONCE)
+        self._socket.setblocking(False)
+        self._place = _identity(path)
+        self._woken, self._waking = socket.socketpair()
+        for end in (self._woken, self._waking):
+            end.setblocking(False)
+        signal.set_wakeup_fd(self._waking.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, lambda *_: self._ending.set())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if _identity(self._kept.socket) == self._place:
+            os.unlink(self._kept.socket)
+        self._socket.close()
+        self._store.lock()
+        signal.set_wakeup_fd(-1)
+        for end in (self._woken, self._waking):
+            end.close()
+        os.close(self._held)
+
+    def serve(self) -> None:
+        """Answer until it is time to end."""
+        self._begun = self._used = _now()
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._socket, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            while not self._ended():
+                if selector.select(LOOK_SECONDS):
+                    self._take()
+
+    def _ended(self) -> bool:
+        """Whether an end was asked for, a limit is reached, or socket or vault are gone."""
+        now = _now()
+        return (
+            self._ending.is_set()
+            or now - self._begun > self._kept.longest
+            or (not self._working and now - self._used > self._kept.idle)
+            or _identity(self._kept.socket) != self._place
+            or _identity(self._store.path) != self._vault
+        )
+
+    def _take(self) -> None:
+        """Begin with the next connection, if there is room for it."""
+        try:
+            connection, _ = self._socket.accept()
+        except OSError:  # it has gone away, or this is a signal
+            return
+        if not peer_is_mine(connection) or not self._places.acquire(blocking=False):
+            connection.close()
+            return
+        try:
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+        except RuntimeError:  # as many threads as this machine allows
+            self._places.release()
+            connection.close()
+
+    def _answer(self, connection: socket.socket) -> None:
+        """Answer one connection; what is no question, or goes away, ends it."""
+        try:
+            with connection:
+                self._answer_question(connection, _question(connection))
+        except (OSError, ValidationError, DecodeError):
+            pass  # the other end knows best: no answer makes it do the work itself
+        finally:
+            self._places.release()
+
+    def _answer_question(self, connection: socket.socket, asked: Question) -> None:
+        if asked.protocol != PROTOCOL:
+            send(connection, YOURSELF, VERSION)
+        elif asked.kind == "status":
+            send(connection, ANSWER, json.dumps(self._status()).encode())
+        elif asked.kind == "lock":
+            send(connection, ANSWER, json.dumps(self._status()).encode())
+            self._end()
+            time.sleep(ANSWER_SECONDS)  # the connection closes when the process ends
+        elif reason := self._reason_against(asked):
+            send(connection, YOURSELF, reason)
+        else:
+            self._work(connection, asked)
+
+    def _work(self, connection: socket.socket, asked: Question) -> None:
+        """Do a command, and send what it wrote."""
+        with self._count:
+            self._working += 1
+        try:
+            send(connection, ACCEPTED)
+            given = b""
+            if asked.input:
+                kind, given = receive(connection, MOST_INPUT, seconds=INPUT_SECONDS)
+                if kind != INPUT:
+                    raise BrokenError("no input")
+            connection.settimeout(ANSWER_SECONDS)
+            for frame in self._commands.run(asked, given):
+                send(connection, *frame)
+        finally:
+            with self._count:
+                self._working -= 1
+                self._used = _now()
+
+    def _reason_against(self, asked: Question) -> bytes | None:
+        """Why a process has to do this itself, if it has."""
+        if asked.package != self._facts["package"] or self._older():
+            return VERSION
+        if asked.kind != "command" or asked.terminal is None or not asked.words:
+            return b"kind"
+        if asked.variables != self._facts["variables"]:
+            return b"variables"
+        if asked.key_file and not self._commands.opened_by(asked.key_file):
+            return b"key"
+        return None
+
+    def _older(self) -> bool:
+        """Whether the code that runs here, or ``config.yaml``, was changed on disk since."""
+        return _code(self._code) != self._code
+
+    def _status(self) -> dict[str, Any]:
+        now = _now()
+        left = self._kept.longest - (now - self._begun)
+        return {
+            "vault": os.fsencode(self._store.path).decode("latin-1"),
+            "process": os.getpid(),
+            "open": now - self._begun,
+            "idle": 0.0 if self._working else now - self._used,
+            "idle_limit": self._kept.idle,
+            "left": max(0.0, left),
+            "older": self._older(),
+        }
+
+    def _end(self) -> None:
+        self._ending.set()
+        with suppress(BlockingIOError):
+            self._waking.send(b"\0")
+
+
+def _question(connection: socket.socket) -> Question:
+    kind, data = receive(connection, MOST_ASKED, seconds=QUESTION_SECONDS)
+    if kind != ASKED:
+        raise BrokenError("no question")
+    return typed_json.decode(data, type=Question)
+
+
+def _identity(path: str | Path) -> tuple[int, int] | None:
+    """Which file lies there; ``None`` where none does."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _code(names: dict[str, int] | None = None) -> dict[str, int]:
+    """When the loaded modules of this package, and ``config.yaml``, were written; or those files."""
+    if names is None:
+        loaded = [
+            getattr(one, "__file__", None)
+            for name, one in list(sys.modules.items())
+            if name.partition(".")[0] == "memory_store"
+        ]
+        names = dict.fromkeys([*filter(None, loaded), str(config_file())], 0)
+    return {name: _written(name) for name in names}
+
+
+def _written(file: str) -> int:
+    try:
+        return os.stat(file).st_mtime_ns
+    except OSError:
+        return -1
+
+
+def _now() -> float:
+    """Seconds that go on while the machine sleeps, where the system counts them."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_REALTIME))
