@@ -41,17 +41,14 @@ PREFIX = "MEMORY_STORE_"
 ALSO_SENT = ("HF_ENDPOINT", "HF_HUB_OFFLINE", "HOME", "TRANSFORMERS_OFFLINE", "TZ", "XDG_DATA_HOME")
 TERMINAL_VARIABLES = ("COLUMNS", "NO_COLOR", "TERM")
 
-READS = ("search", "get", "list", "topics", "stats", "audit")
+READS = ("search", "get", "list", "links", "related", "code", "topics", "stats", "audit")
 """Commands that a keeper does, which may be done once more where it ends meanwhile."""
-WRITES = ("add", "edit", "done", "reopen", "delete", "publish", "collections", "sources")
-LOCAL = (
-    "--help",
-    "-h",
-    "-i",
-    "--interactive",
-    "--passphrase",
-    "--expander",
-)  # words of what the command does itself
+WRITES = (
+    *("add", "edit", "done", "reopen", "delete", "undo", "trash", "publish"),
+    *("collections", "sources"),
+)
+LOCAL = ("--help", "-h", "-i", "--interactive", "--passphrase", "--expander")
+"""Words of what a command does itself."""
 
 CONNECT_SECONDS = 1.0
 ACCEPT_SECONDS = 3.0

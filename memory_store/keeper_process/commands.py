@@ -31,7 +31,10 @@ from memory_store.keeper.frames import ERR, EXIT, OUT, PAGE, YOURSELF
 from memory_store.store import MemoryStore
 
 Frame = tuple[bytes, bytes]
-LATER = ("actions.writes", "actions.edits", "actions.sources", "actions.trail", "cli.answers")
+LATER = (
+    *("actions.code", "actions.edits", "actions.links", "actions.sources", "actions.trail"),
+    *("actions.trash", "actions.writes", "cli.answers", "cli.pager"),
+)
 """What listed commands import when they are done."""
 FAULT = b"""Error: something went wrong inside the process that keeps the vault open. \
 The same with MEMORY_STORE_KEEPER=off says what.

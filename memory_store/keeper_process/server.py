@@ -232,7 +232,7 @@ def _identity(path: str | Path) -> tuple[int, int] | None:
 
 
 def _code(names: dict[str, int] | None = None) -> dict[str, int]:
-    """When the loaded modules of this package, and ``config.yaml``, were written; or those files."""
+    """When loaded modules of this package, and ``config.yaml``, were written; or those files."""
     if names is None:
         loaded = [
             getattr(one, "__file__", None)

@@ -25,7 +25,7 @@ READING = [
     ["s", "DB", "lease", "--why", "ffffffff"],
     ["list", "DB"],
     ["list", "DB", "--json", "--topic", "home"],
-    ["li", "DB", "--table"],
+    ["lis", "DB", "--table"],
     ["get", "DB", "ffffffff"],
     ["get", "DB"],
     ["topics", "DB", "--json"],
@@ -36,6 +36,9 @@ READING = [
     ["list", "DB", "--no-such-option"],
     ["add", "DB", "", "--json"],
     ["edit", "DB", "ffffffff", "--title", "Other"],
+    ["links", "DB", "ffffffff"],
+    ["trash", "list", "DB", "--json"],
+    ["code", "outline", "DB", "no-such-file.py"],
 ]
 
 
@@ -77,6 +80,20 @@ def test_the_width_and_the_colours_of_the_caller(
         monkeypatch.setenv("COLUMNS", columns)
         asked = untimed(by_keeper(capfdbinary, *words))
         assert asked == untimed(by_itself(capfdbinary, *words))
+
+
+def test_a_long_memory_goes_through_the_pager_of_the_caller(
+    kept: KeptOpen, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    listed = by_keeper(capfdbinary, "list", str(kept.path), "--json")
+    words = ["get", str(kept.path), json.loads(listed[1])[0]["id"]]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("PAGER", "sh -c 'cat; echo paged'")
+    monkeypatch.setenv("LINES", "2")
+    code, out, _ = by_keeper(capfdbinary, *words)
+    assert code == 0
+    assert out.endswith(b"paged\n")
+    assert by_keeper(capfdbinary, "list", str(kept.path))[0] == 0  # it was not locked by that
 
 
 def test_words_that_are_no_utf8_are_refused_the_same_way(
