@@ -11,12 +11,18 @@ def run() -> None:
     """Do what the command line says, here or where the vault is kept open."""
     from memory_store.keeper.client import answered
 
-    code = answered(sys.argv[1:])
+    code = answered(sys.argv[1:], _page)
     if code is None:
         from memory_store.cli import main
 
         main(prog_name="memory-store")
     sys.exit(code)
+
+
+def _page(lines: list[str]) -> None:
+    from memory_store.cli.pager import show
+
+    show(lines, lambda: None)  # no vault is open here
 
 
 if __name__ == "__main__":

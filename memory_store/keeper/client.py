@@ -11,7 +11,7 @@ import json
 import os
 import socket
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from memory_store.keeper.address import SUPPORTED, peer_is_mine, socket_of, sockets
 from memory_store.keeper.frames import (
@@ -30,6 +30,9 @@ from memory_store.keeper.frames import (
     receive,
     send,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SWITCH = "MEMORY_STORE_KEEPER"  # off: no command asks a keeper
 BYPASS = "--no-keeper"
@@ -63,8 +66,11 @@ OLDER = (
 )
 
 
-def answered(words: list[str]) -> int | None:
-    """Have a keeper do what the command line says. Its exit code; ``None``: do it yourself."""
+def answered(words: list[str], page: Callable[[list[str]], None]) -> int | None:
+    """Have a keeper do what the command line says. Its exit code; ``None``: do it yourself.
+
+    ``page`` shows lines through a pager, where a command at a terminal has many.
+    """
     kept = _command(words)
     if kept is None or set(words) & set(LOCAL):
         return None
@@ -73,7 +79,7 @@ def answered(words: list[str]) -> int | None:
         return None
     with connection:
         try:
-            return _done(connection, words, may_repeat=kept in READS)
+            return _done(connection, words, page, may_repeat=kept in READS)
         except KeyboardInterrupt:
             _write(2, b"\nStopped.\n" if sys.stderr.isatty() else b"Stopped.\n")
             return EXIT_INTERRUPTED
@@ -153,7 +159,13 @@ def as_bytes(text: str) -> str:
     return os.fsencode(text).decode("latin-1")
 
 
-def _done(connection: socket.socket, words: list[str], *, may_repeat: bool) -> int | None:
+def _done(
+    connection: socket.socket,
+    words: list[str],
+    page: Callable[[list[str]], None],
+    *,
+    may_repeat: bool,
+) -> int | None:
     pieces: list[tuple[bytes, bytes]] = []
     accepted = False
     try:
@@ -185,20 +197,14 @@ def _done(connection: socket.socket, words: list[str], *, may_repeat: bool) -> i
         _write(2, f"{DIED}\n".encode())
         return EXIT_FAILED
     try:
-        for piece in pieces:
-            _show(*piece)
+        for kind, piece in pieces:
+            if kind == PAGE:
+                page(json.loads(piece))
+            else:
+                _write(1 if kind == OUT else 2, piece)
     except BrokenPipeError:  # such as head
         return EXIT_FAILED
     return int(data)
-
-
-def _show(kind: bytes, data: bytes) -> None:
-    if kind == PAGE:
-        from memory_store.cli.pager import show
-
-        show(json.loads(data), lambda: None)
-    else:
-        _write(1 if kind == OUT else 2, data)
 
 
 def _say_why(reason: bytes) -> None:
