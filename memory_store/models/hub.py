@@ -1,5 +1,7 @@
 """The only place in the package that opens a connection: named files of a model hub, by HTTPS.
 
+(:mod:`memory_store.models.weights_wheel` starts pip, which does.)
+
 Boundary: what goes out is the name of a model, a revision and a file. Nothing calls this but
 ``memory-store models get``, and ``init`` and ``import`` after you answered yes. Nothing is asked
 for while ``MEMORY_STORE_OFFLINE`` or ``HF_HUB_OFFLINE`` is set. What comes in is not trusted: its

@@ -99,8 +99,12 @@ def can_build(name: str = MODEL_NAME) -> bool:
     return weights_folder(name) is not None and all(map(find_spec, PACKAGES[name].needs))
 
 
-def build_model(target: Path, name: str = MODEL_NAME, *, int8: bool = True) -> Path:
+def build_model(
+    target: Path, name: str = MODEL_NAME, *, int8: bool = True, source: Path | None = None
+) -> Path:
     """Write the ONNX graph and the tokenizer files of a model into ``target``.
+
+    ``source`` is the folder with its weights; without it the installed package.
 
     ``int8`` stores weights in a quarter of the space and multiplies in int8. The folder appears
     at once, complete: it is made under another name beside ``target`` and renamed. A folder
@@ -109,8 +113,8 @@ def build_model(target: Path, name: str = MODEL_NAME, *, int8: bool = True) -> P
     Raises :class:`ModelUnavailableError` when the package is missing or is not the pinned one,
     or the disk refuses.
     """
-    source = weights_folder(name)
-    if source is None or not can_build(name):
+    source = source or weights_folder(name)
+    if source is None or not all(map(find_spec, PACKAGES[name].needs)):
         raise ModelUnavailableError(
             f"The weights of {name} are not installed on this machine.", PACKAGES[name].remedy
         )

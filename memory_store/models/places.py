@@ -116,10 +116,11 @@ def _snapshot(models: Path, repository: str) -> Path | None:
     return None
 
 
-def build_known(name: str) -> ModelPlace:
-    """A model that comes as a package of weights, built from the installed one, which is pinned."""
+def build_known(name: str, source: Path | None = None) -> ModelPlace:
+    """A model that comes as a package of weights, which is pinned, built from the installed one or
+    from the folder ``source``."""
     known, package = offline.pinned_package(name)
-    folder = offline.build_model(cache_folder() / "models" / known.name, known.name)
+    folder = offline.build_model(cache_folder() / "models" / known.name, known.name, source=source)
     digests = pins.digests_of(folder, [file.name for file in package.built])
     if digests not in pins.accepted(name):  # another onnx wrote the same graph otherwise
         files = [pins.PinnedFile(file, digest) for file, digest in digests.items()]
