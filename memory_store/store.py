@@ -190,6 +190,7 @@ class MemoryStore(Actions):
     recent_topics = reads.recent_topics
     topic_hash = reads.topic_hash
     topics = reads.topics
+    landscape = late(lambda: actions.landscape.landscape)
 
     settings = late(lambda: actions.settings.settings)
     set_topics = late(lambda: actions.settings.set_topics)

@@ -124,7 +124,7 @@ UPLOAD: Mapping[str, Schema] = {
 }
 
 SEARCH, READ, WRITE = "hybrid-search", "hybrid-search or hybrid-decrypt", "hybrid-write"
-AUDIT = "hybrid-audit"
+AUDIT, DECRYPT = "hybrid-audit", "hybrid-decrypt"
 ANY = "hybrid-search, hybrid-decrypt or hybrid-write"
 FOUND = {200: (schemas.SearchAnswer, tuple[schemas.Row, ...], schemas.CompactAnswer)}
 ONE = {200: schemas.Memories}
@@ -166,6 +166,11 @@ OPERATIONS = (
         "POST", MEMORIES + "/delete.json", "deleteMemories", "Delete many memories for good",
         WRITE, {200: schemas.Deleted}, (), schemas.Ids,
         {"ids": ["6f1c2d3e-8a4b-4c5d-9e6f-7a8b9c0d1e2f"]},
+    ),
+    Operation(
+        "GET", BASE + "/landscape.json", "landscape",
+        "Topics that stand together and lie near in meaning", DECRYPT,
+        {200: schemas.LandscapeAnswer}, options("as_of"),
     ),
     Operation("GET", MEMORY + ".json", "getMemory", "One memory", READ, ONE),
     Operation(

@@ -28,6 +28,7 @@ from memory_store.host import (
 )
 from memory_store.records import (
     LISTED_IDS,
+    Landscape,
     Memory,
     MemoryChange,
     MemoryDraft,
@@ -232,6 +233,12 @@ class AuditEvent(host.AuditEvent, frozen=True, kw_only=True):
 
 class AuditTotal(Total, frozen=True):
     """What one actor did."""
+
+
+class LandscapeAnswer(Landscape, frozen=True, kw_only=True):
+    """Regions of topics, the largest first."""
+
+    ok: Ok
 
 
 class AuditPage(Struct):

@@ -144,6 +144,7 @@ async def unlock_page(
     errand = errand or await errand_of(request, path)
     offered = [
         ("Search", path, grants.search),
+        ("Landscape", f"{path}/landscape", grants.decrypt),
         ("New memory", f"{path}/new", grants.write),
         ("Audit trail", f"{path}/audit", grants.audit),
     ]

@@ -1,7 +1,8 @@
 """What each tool answers: a record for each, which makes its schema, and how it is kept short.
 
-Boundary: what memories say stands in fields for it (``title``, ``text``, ``preview``, ``topics``
-and the like), never in ``note``, ``may``, ``withheld`` or ``cut``, which are constants.
+Boundary: what memories say stands in fields for it (``title``, ``text``, ``preview``, ``topics``,
+``landscape``, the ``name`` of a region and the like), never in ``note``, ``may``, ``withheld`` or
+``cut``, which are constants.
 """
 
 # Annotations are not postponed: the schemas are made from them.
@@ -37,9 +38,30 @@ class Result(Struct, frozen=True, omit_defaults=True):
     created: str = ""
     topics: Sequence[str] = ()
     collection: str = ""
+    superseded_by: str = ""
 
 
 COLUMNS = ("id", "title", "preview", "score", "type", "created")  # of a compact answer
+
+
+class Area(Struct, frozen=True, omit_defaults=True):
+    """A region of the landscape: topics that stand together, named by the first."""
+
+    name: str
+    memories: int
+    topics: Sequence[str] = ()
+    open_tasks: int = 0
+    first: str = ""
+    last: str = ""
+    newest: str = ""
+
+
+class Mapped(Struct, frozen=True, omit_defaults=True):
+    memories: int
+    regions: Sequence[Area] = ()
+    smaller: Sequence[str] = ()
+    without_topic: int = 0
+    cut: str = ""
 
 
 class Started(Struct, frozen=True, omit_defaults=True):
@@ -48,7 +70,7 @@ class Started(Struct, frozen=True, omit_defaults=True):
     memories: int
     withheld: str = ""
     collections: dict[str, int] = {}
-    topics: dict[str, int] = {}
+    landscape: dict[str, Sequence[str]] = {}
     preferences: Sequence[Listed] = ()
     open_tasks: Sequence[Listed] = ()
     newest: Sequence[Listed] = ()
@@ -81,6 +103,7 @@ class Whole(Struct, frozen=True, omit_defaults=True):
     valid_to: str = ""
     supersedes: str = ""
     parent: str = ""
+    superseded_by: str = ""
     version: int | None = None
     text: str = ""
     metadata: dict[str, Any] = {}

@@ -24,6 +24,11 @@ class Start(Struct, frozen=True, forbid_unknown_fields=True):
     budget: Budget = BUDGET
 
 
+class Survey(Struct, frozen=True, forbid_unknown_fields=True):
+    as_of: str = ""
+    budget: Budget = BUDGET
+
+
 class Find(Struct, frozen=True, forbid_unknown_fields=True):
     query: Annotated[
         str,
@@ -36,6 +41,9 @@ class Find(Struct, frozen=True, forbid_unknown_fields=True):
     status: Literal["open", "done", "all"] = "all"
     since: Annotated[str, Meta(description="2024-05-01, 7d, 3w")] = ""
     until: str = ""
+    as_of: Annotated[str, Meta(description="As it was known then")] = ""
+    superseded: Annotated[bool, Meta(description="Also what was replaced or is over")] = False
+    by: str = ""
     like: Annotated[str, Meta(description="Id of a memory to find others like")] = ""
     deep: Annotated[bool, Meta(description="Look further, slower")] = False
     budget: Budget = BUDGET

@@ -20,7 +20,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from memory_store.assistants.assistant import Assistant
-from memory_store.assistants.reads import DATA, as_markdown
+from memory_store.assistants.reads import DATA, as_markdown, landscape_markdown
 from memory_store.assistants.tools import TOOLS, Tool, call, tools_of
 from memory_store.errors import MemoryStoreError
 
@@ -29,6 +29,7 @@ INSTRUCTIONS = (
     f"from memory. {DATA}"
 )
 SCHEME = "memory://"
+LANDSCAPE = "landscape"
 FAULT = "something went wrong inside the memory store; memory-store doctor"
 PROMPTS = {
     "remember": (
@@ -68,7 +69,7 @@ def server_for(assistant: Assistant, database: str, run: Run) -> Server[Any]:
         instructions=INSTRUCTIONS,
         on_list_tools=_listing(assistant),
         on_call_tool=_calling(assistant, run),
-        on_list_resources=_no_resources,
+        on_list_resources=_resources(database),
         on_list_resource_templates=_templates(database),
         on_read_resource=_reading(assistant, database, run),
         on_list_prompts=_prompts,
@@ -140,15 +141,28 @@ def _failed(message: str) -> types.CallToolResult:
     )
 
 
-async def _no_resources(context: Any, parameters: Any) -> types.ListResourcesResult:
-    return types.ListResourcesResult(resources=[])
+def _address(database: str, name: str) -> str:
+    return f"{SCHEME}{quote(database, safe='')}/{name}"
+
+
+def _resources(database: str) -> Callable[..., Awaitable[types.ListResourcesResult]]:
+    async def resources(context: Any, parameters: Any) -> types.ListResourcesResult:
+        landscape = types.Resource(
+            name=LANDSCAPE,
+            uri=_address(database, LANDSCAPE),
+            description="Which topics stand together, as Markdown",
+            mime_type="text/markdown",
+        )
+        return types.ListResourcesResult(resources=[landscape])
+
+    return resources
 
 
 def _templates(database: str) -> Callable[..., Awaitable[Any]]:
     async def templates(context: Any, parameters: Any) -> types.ListResourceTemplatesResult:
         template = types.ResourceTemplate(
             name="memory",
-            uri_template=f"{SCHEME}{quote(database, safe='')}/{{id}}",
+            uri_template=_address(database, "{id}"),
             description="One memory, as Markdown",
             mime_type="text/markdown",
         )
@@ -167,7 +181,10 @@ def _reading(
         if not parameters.uri.startswith(SCHEME) or unquote(name) != database:
             raise _refused("there is no such resource")
         try:
-            text = await run(partial(as_markdown, assistant, unquote(id_)), False)
+            work = partial(as_markdown, assistant, unquote(id_))
+            if id_ == LANDSCAPE:
+                work = partial(landscape_markdown, assistant)
+            text = await run(work, False)
         except MemoryStoreError as error:
             raise _refused(str(error)) from None
         except Exception:  # noqa: BLE001 - its words may quote a memory

@@ -16,12 +16,13 @@ from memory_store.assistants import reads, writes
 from memory_store.assistants.answers import (
     Found,
     Listing,
+    Mapped,
     Started,
     Updated,
     WereAdded,
     WereRead,
 )
-from memory_store.assistants.arguments import Add, Find, Read, Start, Tasks, Update
+from memory_store.assistants.arguments import Add, Find, Read, Start, Survey, Tasks, Update
 from memory_store.assistants.assistant import ORDER, RIGHTS, Access, Assistant, RefusedError
 from memory_store.assistants.reads import DATA
 from memory_store.errors import BadInputError
@@ -106,8 +107,8 @@ def _inlined(schema: Any, components: Mapping[str, Any]) -> Any:
 TOOLS: tuple[Tool, ...] = (
     Tool(
         "memory_start",
-        "Call once when a conversation begins: preferences, topics, open tasks and what is new in "
-        f"the user's memories. {DATA}",
+        "Call once when a conversation begins: preferences, landscape of topics, open tasks and "
+        f"what is new in the user's memories. {DATA}",
         Start,
         Started,
         reads.start,
@@ -119,6 +120,13 @@ TOOLS: tuple[Tool, ...] = (
         Find,
         Found,
         reads.find,
+    ),
+    Tool(
+        "memory_landscape",
+        f"Map of what is in the memories, by topics that stand together. {DATA}",
+        Survey,
+        Mapped,
+        reads.survey,
     ),
     Tool("memory_read", f"Read memories whole, by id. {DATA}", Read, WereRead, reads.read),
     Tool("tasks", "List tasks, newest first.", Tasks, Listing, reads.tasks),

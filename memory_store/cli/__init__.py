@@ -38,6 +38,7 @@ GROUPS = {
         "serve": ("serve", "Open the search page in your browser."),
         "ask": ("ask", "Answer a question out of your memories, with citations."),
         "code": ("code", "Read repositories: outlines, symbols, who depends on what."),
+        "landscape": ("landscape", "Show which topics stand together, and what stands there."),
         "topics": ("collections", "List topics with their counts, most frequent first."),
         "collections": (
             "collections",

@@ -133,7 +133,7 @@ def test_doctor_starts_the_entry_as_the_assistant_would_and_searches(
     tried = CliRunner().invoke(main, ["mcp", "doctor"])
     assert tried.exit_code == 0, tried.output
     assert "codex: memories-notes" in tried.output
-    assert "memory_start, memory_search, memory_read, tasks" in tried.output
+    assert "memory_start, memory_search, memory_landscape, memory_read, tasks" in tried.output
     assert "a search finds 1 " in tried.output
 
 

@@ -59,7 +59,13 @@ async def test_one_that_may_only_read_is_refused_in_words(
 ) -> None:
     async with connected(notes, key_file) as session:
         names = {one.name for one in (await session.list_tools()).tools}
-        assert names == {"memory_start", "memory_search", "memory_read", "tasks"}
+        assert names == {
+            "memory_start",
+            "memory_search",
+            "memory_landscape",
+            "memory_read",
+            "tasks",
+        }
         refused = await session.call_tool("memory_add", {"memories": [{"text": "x"}]})
         assert refused.is_error
         assert "only read" in refused.content[0].text

@@ -216,10 +216,12 @@ def paths(world: World) -> Iterator[str]:
     for more in ("", "&explain=1", "&mode=keyword"):
         yield f"{base}?{plain}{more}"
         yield f"{base}.json?{plain}{more}"
-    for end in ("", "/new", "/import", "/collections", "/collections.json"):
+    for end in ("", "/new", "/import", "/collections", "/collections.json", "/landscape"):
         yield base + end
     for end in ("/audit", "/audit.json", "/audit.csv", "/memories.json?_size=50"):
         yield base + end
+    yield f"{base}/landscape.json"
+    yield f"{base}/landscape.json?as_of=2999"
     yield "/-/hybrid/openapi.json"
     for end in (f".csv?{plain}", f".json?{plain}&_shape=compact", f".json?{plain}&_shape=array"):
         yield base + end

@@ -19,7 +19,7 @@ from mcp import ClientSession, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
 TOKENS = {"bob": "bob's token", "alice": "alice's token", "root": "root's token"}
-READING = {"memory_start", "memory_search", "memory_read", "tasks"}
+READING = {"memory_start", "memory_search", "memory_landscape", "memory_read", "tasks"}
 PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 SENDING = {"Accept": "application/json, text/event-stream"}
 

@@ -1,0 +1,72 @@
+"""``landscape``: a map of what is in a vault, as a list.
+
+Boundary: prints names of topics and titles, made safe for a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memory_store.cli.options import json_option, request_option, vault_command
+from memory_store.cli.rows import write_answer
+from memory_store.cli.terminal import (
+    BOLD,
+    DIM,
+    SHORT_ID,
+    colour_wanted,
+    columns,
+    printable_line,
+    shortened,
+    styled,
+)
+
+if TYPE_CHECKING:
+    from memory_store.records.landscape import Landscape, LandscapeRegion
+    from memory_store.store import MemoryStore
+
+NOTHING = "No memory has a topic yet. Topics come with --topic, or as #hashtags of a text."
+SHOWN = 6  # topics of a region
+
+
+@vault_command()
+@request_option("as_of")
+@json_option("Print the landscape as JSON")
+def landscape(store: MemoryStore, as_of: str | None, as_json: bool) -> None:
+    """Show what is in a vault: topics that stand together and lie near in meaning.
+
+    \b
+    memory-store landscape notes.db
+    memory-store landscape notes.db --as-of 2024-05-01
+    memory-store landscape notes.db --json
+
+    Each region is named by the topic that most of it has. The same memories always make the same
+    landscape.
+    """
+    found = store.landscape(as_of=as_of)
+    write_answer(as_json, found.as_dict(), _lines(found), NOTHING)
+
+
+def _lines(found: Landscape) -> Iterator[str]:
+    room, colour = columns(), colour_wanted()
+    width = max((len(f"{one.memories:,}") for one in found.regions), default=0)
+    for one in found.regions:
+        others = [name for name in one.topics if name != one.name][:SHOWN]
+        name = printable_line(one.name)
+        more = "  " + " ".join(f"#{printable_line(topic)}" for topic in others) if others else ""
+        line = shortened(f"{one.memories:>{width},}  {name}{more}", room)
+        head, _, tail = line.partition(name)
+        yield f"{head}{styled(name, BOLD, colour)}{styled(tail, DIM, colour)}" if tail else line
+        yield styled(shortened(f"{'':{width}}  {_facts(one)}", room), DIM, colour)
+    if found.others:
+        names = " ".join(f"#{printable_line(topic)}" for topic in found.other_topics)
+        yield shortened(f"{found.others:>{width},}  in smaller ones: {names}", room)
+    if found.without and found.regions:
+        yield f"{found.without:>{width},}  without a topic"
+
+
+def _facts(one: LandscapeRegion) -> str:
+    span = one.first if one.first == one.last else f"{one.first} – {one.last}"
+    open_tasks = f"{one.open_tasks} open task{'' if one.open_tasks == 1 else 's'}"
+    newest = [f"{mark.id[:SHORT_ID]} {printable_line(mark.title)}" for mark in one.newest[:1]]
+    return " · ".join([span, *([open_tasks] if one.open_tasks else []), *newest])

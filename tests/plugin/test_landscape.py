@@ -1,0 +1,63 @@
+"""The landscape as a page and as JSON: for those who may read, and of what they may read."""
+
+from __future__ import annotations
+
+import re
+from html import escape
+from pathlib import Path
+from urllib.parse import urlencode
+
+from memory_store.scopes import Scope
+from memory_store.store import MemoryStore
+
+from .conftest import ALLOW, Filled, Serve
+
+
+async def test_the_page_is_a_map_and_the_same_as_a_list(filled: Filled, serve: Serve) -> None:
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
+    data = (await served.by("bob").get(f"{served.base}/landscape.json")).json()
+    assert data["ok"]
+    assert data["regions"]
+    page = (await served.by("bob").get(f"{served.base}/landscape")).text
+    assert page.count("<circle") >= len(data["regions"])
+    listed = page.partition('<ol class="hy-regions">')[2]
+    for one in data["regions"]:
+        assert f"<bdi>{escape(one['name'])}</bdi>" in listed
+        assert f"?{escape(urlencode({'topic': one['name']}))}" in page
+    (href, *_) = re.findall(r'<a class="hy-region" href="([^"]+)"', page)
+    found = await served.by("bob").get(href)
+    assert found.status_code == 200
+    assert "hy-result" in found.text
+
+
+async def test_it_needs_the_right_to_read(filled: Filled, serve: Serve) -> None:
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
+    for actor in ("alice", "mallory"):
+        for end in ("/landscape", "/landscape.json"):
+            assert (await served.by(actor).get(served.base + end)).status_code == 403
+    assert (await served.get(f"{served.base}/landscape.json")).status_code == 403
+
+
+async def test_a_moment_that_is_none_is_refused(filled: Filled, serve: Serve) -> None:
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
+    answer = await served.by("bob").get(f"{served.base}/landscape.json?as_of=yesteryear")
+    assert (answer.status_code, answer.json()["parameter"]) == (400, "as_of")
+
+
+async def test_before_there_was_anything_it_says_so(filled: Filled, serve: Serve) -> None:
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
+    page = (await served.by("bob").get(f"{served.base}/landscape?as_of=1900")).text
+    assert "No memory that you may read has a topic as of 1900" in page
+
+
+def test_of_some_collections_it_is_what_it_would_be_without_the_others(
+    filled: Filled, private_folders: Path
+) -> None:
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        store.collections.create("hidden")
+        ids = {one.name: one.id for one in store.collections.list()}
+        before = store.landscape()
+        store.add("Of no concern", topics=["wholly-secret"], collection="hidden")
+        seen = store.limited_to(Scope.of(i for name, i in ids.items() if name != "hidden"))
+        assert seen.landscape() == before
+        assert "wholly-secret" in str(store.landscape().as_dict())
