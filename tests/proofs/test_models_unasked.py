@@ -90,6 +90,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
             for name in ("CACHE", "CONFIG", "STATE")
         }
         own = {"HF_ENDPOINT": hub.address, "NO_PROXY": "127.0.0.1", "HOME": str(folder)}
+        own["PIP_NO_INDEX"] = "1"  # pip, asked after the hub, has nothing either
         yield Machine(folder, hub, {**kept, **private, **own})
 
 
