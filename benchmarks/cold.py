@@ -20,7 +20,6 @@ class Started(Struct, frozen=True):
     """What the commands search: a vault of words, and one with vectors where there is a model."""
 
     size: int
-    folder: Path
     key_file: Path
     words: Path
     query: str
@@ -45,7 +44,6 @@ class Started(Struct, frozen=True):
         return {
             "MEMORY_STORE_KEY_FILE": str(self.key_file),
             "PYTHONDONTWRITEBYTECODE": "",
-            "PYTHONPYCACHEPREFIX": str(self.folder / "bytecode"),
         }
 
 

@@ -24,20 +24,18 @@ from msgspec import Struct
 from benchmarks.corpus import TOPICS, Writer
 from benchmarks.vaults import SEGMENT, RandomVectors, new_vault, random_units
 from memory_store.crypto.blinding import Blinder
-from memory_store.index.codec import encode
 from memory_store.index.layout import Late, Segment
 from memory_store.index.postings import collect, collect_pairs
 from memory_store.models.embedder import Embedder
 from memory_store.records import Memory
 from memory_store.session.credentials import secrets_to_open
-from memory_store.session.sealed_segments import index_model
+from memory_store.session.sealed_segments import index_model, write_index_segment
 from memory_store.session.unlock import open_vault
 from memory_store.session.whole_vault import WholeVault
 from memory_store.text.tokens import term
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys
 from memory_store.vault.manifest import account
 from memory_store.vault.rows import Origin, content_tag, insert_memories
-from memory_store.vault.segments import write_segment
 from memory_store.vault.storage.memories import MemoryRow
 
 LANGUAGE = "en"
@@ -193,16 +191,8 @@ class _Filling:
                 connection.memories.insert([*rows])
                 tags = [one.tobytes() for one in block.ids]
             row_tags = np.frombuffer(bytearray(b"".join(tags)), dtype=np.uint8).reshape(-1, 16)
-            parts = encode(self._segment(block, model.dimensions, row_tags))
-            write_segment(
-                connection,
-                keys,
-                documents=block.count,
-                model=model.mark,
-                main=parts.main,
-                vectors=parts.vectors,
-                pairs=parts.pairs,
-            )
+            segment = self._segment(block, model.dimensions, row_tags)
+            write_index_segment(connection, keys, segment, model.mark)
             account(connection, keys, added=tags)
 
     def _segment(self, block: Block, dimensions: int, row_tags: npt.NDArray[np.uint8]) -> Segment:

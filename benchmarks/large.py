@@ -50,4 +50,4 @@ def large_lines(folder: Path, notes: int, model: Embedder | None) -> Iterator[Me
         yield opened_process(notes, drawn.path, key_file, mode, queries, texts=texts)
     if texts:
         vectors = None if model is None else drawn.path
-        yield from cold_lines(Started(notes, folder, key_file, drawn.path, queries[0], vectors))
+        yield from cold_lines(Started(notes, key_file, drawn.path, queries[0], vectors))

@@ -167,7 +167,6 @@ class Bench:
         yield from cold_lines(
             Started(
                 self.size,
-                self.folder,
                 self.key_file,
                 self.bare,
                 self.corpus.queries[0],

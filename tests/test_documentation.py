@@ -196,8 +196,20 @@ def run_block(home: Home, block: Block) -> None:
         {"python": home.python, "sql": home.sql, "yaml": home.configuration}[block.kind](block.code)
 
 
+def touches_datasette(document: Path) -> bool:
+    return any(
+        block.how.startswith("served") or block.kind in ("yaml", "sql") or "datasette" in block.code
+        for block in blocks(document)
+    )
+
+
 @pytest.mark.parametrize(
-    "document", [d for d in DOCUMENTS if blocks(d)], ids=lambda document: document.name
+    "document",
+    [
+        pytest.param(d, id=d.name, marks=() if touches_datasette(d) else pytest.mark.once)
+        for d in DOCUMENTS
+        if blocks(d)
+    ],
 )
 def test_the_examples_run(document: Path, request: pytest.FixtureRequest) -> None:
     needs_curl = any(block.how.startswith("served") for block in blocks(document))

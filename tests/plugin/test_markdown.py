@@ -164,6 +164,7 @@ def test_lines_that_an_editor_cut_flow_again_and_verse_stays() -> None:
     assert str(readable("Roses are red\nViolets are blue")).count("<br>") == 1
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     "text",
     [
@@ -194,6 +195,7 @@ SHORTER = " " * (BLOCK_LIMIT - 20)  # blanks that the limit lets through
 
 
 @pytest.mark.parametrize("blanks", [BLANKS, SHORTER], ids=["long", "longest"])
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("before", "after"),
     [

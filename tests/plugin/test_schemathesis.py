@@ -7,6 +7,7 @@ in without credentials. The requests are the same in every run.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import defaultdict
@@ -19,7 +20,8 @@ from datasette_hybrid.openapi.operations import OPERATIONS
 from .browsing import serving
 from .conftest import Filled
 
-EXAMPLES = 5  # random ones for each operation, besides those for every part of its schema
+EXAMPLES = 20 if os.environ.get("PROOFS") == "full" else 2
+"""Random ones for each operation, besides those for every part of its schema."""
 SECONDS = 900  # a run takes 15 to 60, and more where the machine is busy
 
 BEARER = """

@@ -6,6 +6,7 @@ import asyncio
 import re
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from datasette_hybrid.unlock import attempts
 from datasette_hybrid.unlock import pages as unlocking
 from datasette_hybrid.vaults.vault import Moment
 from memory_store.scopes import EVERYTHING
+from memory_store.store import MemoryStore
 
 from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served, soup, unmarked
 
@@ -317,3 +319,35 @@ async def test_who_is_refused_reads_what_is_missing_and_where_they_may_go(
     assert card.select("input[name=secret]")
     for address in offered.values():
         assert (await served.by(actor).get(served.base + address)).status_code == 200
+
+
+@pytest.fixture
+def another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server's machine is not the one that the vault was made on."""
+    monkeypatch.setenv("MEMORY_STORE_STATE", str(tmp_path / "server" / "state"))
+
+
+@pytest.mark.usefixtures("private_folders", "another_machine")
+async def test_the_page_uses_the_server_s_device_key_or_says_that_it_has_none(
+    filled: Filled, serve: Serve
+) -> None:
+    served = await serve(filled.path)
+    refused = await served.submit("/unlock", {"secret": PASSPHRASE})
+    assert (refused.status_code, "device key" in refused.text) == (403, True)
+    with MemoryStore.open(filled.path, recovery_code=filled.recovery_code) as store:
+        store.keys.restore_device()
+    opened = await served.submit("/unlock", {"secret": PASSPHRASE})
+    assert opened.status_code == 303
+
+
+@pytest.mark.usefixtures("private_folders", "another_machine")
+async def test_a_configured_passphrase_without_the_device_key_leaves_the_vault_locked_and_says_why(
+    filled: Filled,
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("NOTES_SECRET", PASSPHRASE)
+    served = await serve(filled.path, options={"notes": {"passphrase": {"$env": "NOTES_SECRET"}}})
+    assert (await served.by("root").get(".json?q=tomatoes")).status_code == 423
+    assert "keys device import" in capsys.readouterr().err

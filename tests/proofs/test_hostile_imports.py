@@ -118,6 +118,7 @@ def imported(store: MemoryStore, key_file: Path, *what: str) -> tuple[str, int]:
     return said, usage.ru_maxrss * 1024
 
 
+@pytest.mark.once
 def test_a_folder_of_traps_is_passed_through(
     store: MemoryStore, key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

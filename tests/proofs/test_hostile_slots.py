@@ -84,6 +84,7 @@ hostile = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.once
 @hostile
 def test_beside_a_hostile_slot_every_real_key_opens_the_vault(planted: Filled) -> None:
     for secret in ({"key_file": planted.key_file}, {"recovery_code": planted.recovery_code}):
@@ -91,6 +92,7 @@ def test_beside_a_hostile_slot_every_real_key_opens_the_vault(planted: Filled) -
             assert len(store.list()) == 3
 
 
+@pytest.mark.once
 @hostile
 def test_the_passphrase_opens_it_and_the_commands_go_on_beside_a_hostile_slot(
     planted: Filled, monkeypatch: pytest.MonkeyPatch
@@ -140,17 +142,23 @@ def test_a_spoiled_slot_alone_is_refused_in_a_line(
     assert (said.exit_code in (1, 3), "Traceback" in said.output) == (True, False), said.output
 
 
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Another vault, which the same passphrase opens."""
+    path = tmp_path_factory.mktemp("other") / "other.db"
+    with MemoryStore.create(path, passphrase=PASSPHRASE, device_key=False)[0] as store:
+        store.add("The other vault is served.")
+    return path
+
+
 @spoilt
 async def test_datasette_starts_over_a_spoiled_slot_and_serves_the_rest(
-    spoiled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    spoiled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch, other: Path
 ) -> None:
-    other, _ = MemoryStore.create(tmp_path / "vaults" / "other.db", passphrase=PASSPHRASE)
-    other.add("The other vault is served.")
-    other.close()
     monkeypatch.setenv("NOTES_SECRET", PASSPHRASE)
     settings = {"passphrase": {"$env": "NOTES_SECRET"}}
     options = {"notes": settings, "other": settings}
-    served = await serve(spoiled.path, other.path, options=options)
+    served = await serve(spoiled.path, other, options=options)
     assert (await served.by("root").get(".json?q=tomatoes")).status_code == 423
     said = await served.by("root").get("/other/-/hybrid.json?q=served")
     assert said.status_code == 200

@@ -153,6 +153,7 @@ def check_in_use(path: Path, expected: set[str]) -> None:
 EARLIER = {TEXT.format(number) for number in range(NOTES)}
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("copy", COPIES, ids=lambda copy: copy.__name__)
 def test_a_writer_killed_in_a_copy_loses_nothing_that_was_committed(
     scene: Scene, copy: Copy, tmp_path: Path
@@ -174,6 +175,7 @@ def test_a_writer_killed_in_a_copy_loses_nothing_that_was_committed(
         shutil.rmtree(one.path.parent)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("copy", COPIES, ids=lambda copy: copy.__name__)
 def test_what_a_journal_left_half_written_is_undone_at_the_next_opening(
     scene: Scene, copy: Copy, tmp_path: Path
@@ -199,6 +201,7 @@ async def test_a_server_undoes_it_too(filled: Filled, serve: Serve, tmp_path: Pa
     assert added.status_code == 201, added.text
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("copy", COPIES, ids=lambda copy: copy.__name__)
 def test_a_copy_is_one_file_written_through_a_log_once_it_was_open(
     scene: Scene, copy: Copy, tmp_path: Path
@@ -213,6 +216,7 @@ def test_a_copy_is_one_file_written_through_a_log_once_it_was_open(
     assert mode_of(one.path) == "wal"
 
 
+@pytest.mark.once
 def test_a_copy_without_its_log_is_an_older_vault_and_says_so(scene: Scene, tmp_path: Path) -> None:
     older = tmp_path / "older.db"
     with MemoryStore.open(scene.path, key_file=scene.key_file) as store:

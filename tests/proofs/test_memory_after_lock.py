@@ -55,6 +55,7 @@ def test_no_key_is_left_after_a_lock(
 
 
 @pytest.mark.parametrize("search", [True, False], ids=["searched", "never searched"])
+@pytest.mark.once
 def test_what_wrote_merged_and_indexed_again_leaves_no_vector_after_a_lock(
     tmp_path: Path, private_folders: Path, tiny_model: Path, search: bool
 ) -> None:

@@ -151,6 +151,7 @@ def sayings(machine: Machine, notes: Path) -> dict[str, Sequence[str]]:
     }
 
 
+@pytest.mark.once
 def test_a_new_installation_without_a_model_asks_no_one(vault: Machine, notes: Path) -> None:
     answers = {name: vault.run(*words) for name, words in sayings(vault, notes).items()}
     assert vault.heard == []
@@ -161,6 +162,7 @@ def test_a_new_installation_without_a_model_asks_no_one(vault: Machine, notes: P
     assert f"{NAMED} {RERANKER}" in answers["reranker"].stdout
 
 
+@pytest.mark.once
 def test_a_vault_whose_model_is_gone_asks_no_one_and_names_the_command(
     with_vectors: Machine, notes: Path
 ) -> None:
@@ -174,6 +176,7 @@ def test_a_vault_whose_model_is_gone_asks_no_one_and_names_the_command(
     assert f"{NAMED} {GONE}" in said["vector"].stderr
 
 
+@pytest.mark.once
 @pytest.mark.model
 def test_a_model_that_is_there_makes_no_one_be_asked(vault: Machine, notes: Path) -> None:
     if not offline.can_build():
@@ -219,6 +222,7 @@ def served(machine: Machine) -> dict[str, list[object]]:
     return dict(found)
 
 
+@pytest.mark.once
 def test_the_system_is_asked_for_no_address_either(
     with_vectors: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +238,7 @@ def test_the_system_is_asked_for_no_address_either(
     assert with_vectors.heard == []
 
 
+@pytest.mark.once
 def test_the_command_that_says_so_asks_the_hub_for_what_it_named(machine: Machine) -> None:
     """The hub has nothing here: it is asked once, for a pinned file, after it was named."""
     done = machine.run("models", "get")
@@ -269,6 +274,7 @@ def typed(machine: Machine, words: Sequence[str], answer: str) -> tuple[str, int
     return shown.decode(), os.waitstatus_to_exitcode(status)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("first", "answer"), [("init", "n"), ("import", "")])
 def test_at_a_terminal_a_no_or_no_answer_asks_no_one_and_goes_on_without(
     first: str, answer: str, machine: Machine, notes: Path
@@ -289,6 +295,7 @@ def test_at_a_terminal_a_no_or_no_answer_asks_no_one_and_goes_on_without(
     assert "Heron 1" in found.stdout
 
 
+@pytest.mark.once
 def test_at_a_terminal_a_yes_asks_the_hub_and_a_failure_stops_no_import(
     machine: Machine, notes: Path
 ) -> None:
@@ -300,6 +307,7 @@ def test_at_a_terminal_a_yes_asks_the_hub_and_a_failure_stops_no_import(
     assert "imported 3" in shown
 
 
+@pytest.mark.once
 def test_a_hub_that_sends_another_model_is_refused(
     machine: Machine, tiny_model: Path, notes: Path
 ) -> None:

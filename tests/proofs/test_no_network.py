@@ -92,6 +92,7 @@ def outside(calls: list[str]) -> list[str]:
     return [address for address in named if not ip_address(address).is_loopback]
 
 
+@pytest.mark.once
 def test_the_system_is_asked_for_no_network_by_the_real_model_and_a_reranker(
     tmp_path: Path, notes: Path, private_folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +109,7 @@ def test_the_system_is_asked_for_no_network_by_the_real_model_and_a_reranker(
     assert outside(run.calls) == []
 
 
+@pytest.mark.once
 def test_the_system_says_who_turns_to_the_network_in_compiled_code(tmp_path: Path) -> None:
     """The account would show it, of a child too."""
     run = traced(tmp_path / "calls", ["-c", COMPILED, CHILD], TURNING)

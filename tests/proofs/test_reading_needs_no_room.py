@@ -96,6 +96,7 @@ def vault(
 TEXTS = sorted([NEWEST, *(EARLIER.format(number) for number in range(NOTES))])
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("place", "left"), SCENES)
 def test_every_command_that_reads_does_so_where_nothing_can_be_written(
     vault: Vault, place: str, left: str, tmp_path: Path
@@ -141,6 +142,7 @@ def test_every_command_that_reads_does_so_where_nothing_can_be_written(
         assert after == before
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(("place", "left"), SCENES if EVERYTHING else [SCENES[0], SCENES[-1]])
 def test_a_program_and_its_search_processes_read_there_too(
     vault: Vault, place: str, left: str, tmp_path: Path
@@ -283,6 +285,7 @@ with MemoryStore.open(sys.argv[1], key_file=sys.argv[2]) as store:
     assert int(count) == NOTES + 1
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("folder", ["STATE", "CACHE", "CONFIG"])
 def test_the_folders_of_this_program_need_not_be_writable_to_read(
     vault: Vault, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -366,6 +366,7 @@ def test_who_shares_the_collection_refuses_it_too(
             one.close()
 
 
+@pytest.mark.once
 def test_the_command_line_refuses_it(
     store: MemoryStore, key_file: Path, tmp_path: Path, tiny_model: Path
 ) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from plugin.conftest import PASSPHRASE, Filled, Serve
+from plugin.conftest import PASSPHRASE
 from thieves import change, read, refusal, slots, vault_id
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
@@ -398,36 +398,6 @@ def test_init_says_where_the_device_key_is_and_what_its_loss_means(
     (one,) = MemoryStore.device_keys(tmp_path / "new.db")
     assert one.path in said
     assert "only the recovery code opens the vault" in said
-
-
-# -- served ---------------------------------------------------------------------------------
-
-
-async def test_the_unlock_page_uses_the_server_s_device_key_or_says_that_it_has_none(
-    filled: Filled, serve: Serve, machine: Machine, private_folders: Path
-) -> None:
-    machine("server")
-    served = await serve(filled.path)
-    refused = await served.submit("/unlock", {"secret": PASSPHRASE})
-    assert (refused.status_code, "device key" in refused.text) == (403, True)
-    with MemoryStore.open(filled.path, recovery_code=filled.recovery_code) as store:
-        store.keys.restore_device()
-    opened = await served.submit("/unlock", {"secret": PASSPHRASE})
-    assert opened.status_code == 303
-
-
-async def test_a_configured_passphrase_without_the_device_key_leaves_the_vault_locked_and_says_why(
-    filled: Filled,
-    serve: Serve,
-    machine: Machine,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    machine("server")
-    monkeypatch.setenv("NOTES_SECRET", PASSPHRASE)
-    served = await serve(filled.path, options={"notes": {"passphrase": {"$env": "NOTES_SECRET"}}})
-    assert (await served.by("root").get(".json?q=tomatoes")).status_code == 423
-    assert "keys device import" in capsys.readouterr().err
 
 
 # -- the cost -------------------------------------------------------------------------------
