@@ -4,12 +4,13 @@ Boundary: an assistant is an actor like any other, known by a token, and may do 
 grants say: it finds where it may search, reads where it may decrypt, adds where it may write, and
 changes what it may both write and decrypt. ``?access=`` and ``?collection=`` in the address allow
 it less, never more. Nothing is kept from one request to the next. What a browser sends for another
-site is refused.
+site is refused. How much it asks is counted for each token on its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from typing import Any, cast, get_args
@@ -24,6 +25,7 @@ from memory_store.host import Access, Assistant
 
 from .permissions.asker import asker
 from .permissions.grants import may_see
+from .permissions.session_cookies import identity
 from .requests import questions
 from .requests.admission import writing
 from .requests.answers import HEADERS
@@ -34,6 +36,8 @@ from .vaults.vault import Vault
 
 BODY_LIMIT = 1024 * 1024  # bytes: fifty memories of 20 KB
 SERVER_ERROR = -32000  # JSON-RPC 2.0: the first that is left to servers
+
+_allowances: weakref.WeakKeyDictionary[Any, host.Allowances] = weakref.WeakKeyDictionary()
 
 View = Callable[[Any, Any], Awaitable[Response]]
 
@@ -87,7 +91,9 @@ async def _answered(datasette: Any, request: Any, database: str) -> Response:
     vault, grants = await questions.vault_for(datasette, request, "search", database=database)
     given = questions.arguments(request)
     access, collections = _access(given.get("access", ())), given.get("collection", ())
-    assistant = await questions.in_turn(lambda: _assistant(vault, grants, access, collections))
+    allowance = _allowances.setdefault(datasette, host.Allowances()).of(_caller(request))
+    made = await questions.in_turn(lambda: _assistant(vault, grants, access, collections))
+    assistant = replace(made, allowance=allowance)
     found = await host.answer_over_http(assistant, database, _run, request.scope["headers"], body)
     return Response(
         found.body.decode("utf-8"),
@@ -95,6 +101,14 @@ async def _answered(datasette: Any, request: Any, database: str) -> Response:
         headers=dict(HEADERS),
         content_type=found.content_type,
     )
+
+
+def _caller(request: Any) -> str:
+    """What stands for the caller: its token, or who it is; of a visitor, where they come from."""
+    known = identity(request.actor)
+    token = request.headers.get("authorization", "")
+    place = "" if known or token else (request.scope.get("client") or ("",))[0]
+    return f"{known}\n{token}\n{place}"
 
 
 def _assistant(vault: Vault, grants: Grants, access: Access, collections: Any) -> Assistant:

@@ -9,6 +9,7 @@ from memory_store import plain_text
 from memory_store.actions.edits import checked_rows
 from memory_store.actions.trail import COLUMNS, Total, Wanted, totals
 from memory_store.assistants import answer_over_http, require_sdk
+from memory_store.assistants.allowance import Allowances
 from memory_store.assistants.assistant import Access, Assistant, access_of, least, only
 from memory_store.dates import epoch
 from memory_store.importing import drafts

@@ -9,6 +9,8 @@ tools      all six, as a model sees them
 server     the same as an MCP server on standard input and output
 http       the same for one request that another server was sent
 clients    the entry of that server in an assistant's own configuration
+allowance  how much one caller may ask in a minute
+trail      what an assistant did on this machine, in the audit trail
 checkup    whether such an entry works
 
 Boundary: text of memories leaves for the assistant that the user has connected. It is given as

@@ -74,6 +74,8 @@ class Started(Struct, frozen=True, omit_defaults=True):
     preferences: Sequence[Listed] = ()
     open_tasks: Sequence[Listed] = ()
     newest: Sequence[Listed] = ()
+    since_you_came: str = ""
+    new: Sequence[Listed] = ()
     found: Sequence[Result] = ()
     cut: str = ""
 

@@ -7,7 +7,7 @@ nothing else.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ from memory_store.access import KEY_HOLDER, Grants
 from memory_store.errors import BadInputError, MemoryStoreError
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.store import MemoryStore
+
+if TYPE_CHECKING:
+    from memory_store.assistants.allowance import Allowance
 
 Access = Literal["read", "append", "write"]
 RIGHTS = {"read": "only read", "append": "only read and add", "write": "read and write"}
@@ -35,12 +38,16 @@ class Assistant(Struct, frozen=True):
     ``store`` is limited to its collections. ``access`` is ``read``, ``append`` (add, and nothing
     else) or ``write``. ``name`` stands in the metadata of what it adds, as ``by``. ``grants`` are
     those of the key's holder where it runs on the user's machine, of an actor on a server.
+    ``allowance`` is how much it may ask (``None``: not counted), ``last_came`` when it did so
+    before, ISO 8601, where that is known.
     """
 
     store: MemoryStore
     access: Access = "read"
     name: str = "assistant"
     grants: Grants = KEY_HOLDER
+    allowance: Allowance | None = None
+    last_came: str = ""
 
     @property
     def reads_all(self) -> bool:

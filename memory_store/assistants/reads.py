@@ -59,11 +59,15 @@ def start(assistant: Assistant, given: Start) -> Started:
         open_tasks=listed(store.list(type="task", status="open", limit=10)),
         newest=listed(store.list(limit=10)),
     )
+    if assistant.last_came:
+        new = listed(store.list(since=assistant.last_came, limit=10))
+        day = assistant.last_came[:16]
+        answer = replace(answer, newest=() if new else answer.newest, since_you_came=day, new=new)
     if given.query:
         asked = {"q": given.query, "limit": 5, "expand": False}
         found, _ = _searched(assistant, asked, given.budget // 2)
         answer = replace(answer, found=found)
-    lists = ("newest", "open_tasks", "preferences", "found", "landscape", "collections")
+    lists = ("newest", "new", "open_tasks", "preferences", "found", "landscape", "collections")
     return within(answer, given.budget, lists)
 
 

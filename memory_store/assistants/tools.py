@@ -21,6 +21,7 @@ from memory_store.assistants.answers import (
     Updated,
     WereAdded,
     WereRead,
+    size,
 )
 from memory_store.assistants.arguments import Add, Find, Read, Start, Survey, Tasks, Update
 from memory_store.assistants.assistant import ORDER, RIGHTS, Access, Assistant, RefusedError
@@ -64,6 +65,8 @@ def call(assistant: Assistant, name: str, arguments: Mapping[str, Any] | None) -
             f"{name}: this connection may {RIGHTS[assistant.access]}. The user can allow more: "
             "memory-store mcp --write, or on a server the permission hybrid-write"
         )
+    if assistant.allowance is not None:
+        assistant.allowance.spend(size(arguments))
     try:
         given = msgspec.convert(dict(arguments or {}), tool.takes)
     except msgspec.ValidationError as error:

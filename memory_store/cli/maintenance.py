@@ -204,9 +204,9 @@ def audit(store: MemoryStore, totals: bool, form: str, **narrowed: str) -> None:
     memory-store audit notes.db --totals
     memory-store audit notes.db --who alice --csv
 
-    The Datasette plugin keeps the trail. It holds no query and no text, and is sealed like the
-    rest of the vault. "verify" says whether a part of it is missing. What the holder of a key does
-    in a terminal is not recorded.
+    The Datasette plugin and memory-store mcp keep the trail. It holds no query and no text, and is
+    sealed like the rest of the vault. "verify" says whether a part of it is missing. What the
+    holder of a key does in a terminal is not recorded.
     """
     from memory_store.actions import trail
 

@@ -92,12 +92,21 @@ def _serve(
     from memory_store.unlocking import open_store
 
     require_sdk()
+    from memory_store.assistants.allowance import Allowance
     from memory_store.assistants.assistant import Assistant, only
     from memory_store.assistants.server import serve
+    from memory_store.assistants.trail import Trail
 
     with open_store(database, key_file=key_file) as store:
-        assistant = Assistant(only(store, collection), access, name)
-        serve(assistant, store.path.stem)
+        trail = Trail(store, name)
+        limited = only(store, collection)
+        assistant = Assistant(
+            limited, access, name, allowance=Allowance(), last_came=trail.last_came
+        )
+        try:
+            serve(assistant, store.path.stem)
+        finally:
+            trail.write()
 
 
 def _check(client: str | None) -> None:

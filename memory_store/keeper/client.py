@@ -44,7 +44,10 @@ PREFIX = "MEMORY_STORE_"
 ALSO_SENT = ("HF_ENDPOINT", "HF_HUB_OFFLINE", "HOME", "TRANSFORMERS_OFFLINE", "TZ", "XDG_DATA_HOME")
 TERMINAL_VARIABLES = ("COLUMNS", "NO_COLOR", "TERM")
 
-READS = ("search", "get", "list", "links", "related", "code", "topics", "stats", "audit")
+READS = (
+    *("search", "get", "list", "links", "related", "code", "topics", "landscape", "stats"),
+    "audit",
+)
 """Commands that a keeper does, which may be done once more where it ends meanwhile."""
 WRITES = (
     *("add", "edit", "done", "reopen", "delete", "undo", "trash", "publish"),

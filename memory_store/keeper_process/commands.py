@@ -32,7 +32,8 @@ from memory_store.store import MemoryStore
 
 Frame = tuple[bytes, bytes]
 LATER = (
-    *("actions.code", "actions.edits", "actions.links", "actions.sources", "actions.trail"),
+    *("actions.code", "actions.edits", "actions.landscape", "actions.links"),
+    *("actions.sources", "actions.trail"),
     *("actions.trash", "actions.writes", "cli.answers", "cli.pager"),
 )
 """What listed commands import when they are done."""

@@ -79,3 +79,22 @@ async def test_prompts_and_templates_say_what_they_are(notes: MemoryStore, key_f
         assert "7d" in review.messages[0].content.text
         (template,) = (await session.list_resource_templates()).resource_templates
         assert template.uri_template == "memory://notes/{id}"
+
+
+async def test_the_trail_names_it_and_it_hears_what_is_new_since_it_came(
+    notes: MemoryStore, key_file: Path
+) -> None:
+    async with connected(notes, key_file, "--name", "tester") as session:
+        begun = (await session.call_tool("memory_start", {})).structured_content
+        assert "since_you_came" not in begun
+        await session.call_tool("memory_search", {"query": "spare key"})
+    events = [one for one in notes.trail.events() if one.who() == "assistant tester"]
+    assert {(one.surface, one.action) for one in events} == {("mcp", "search"), ("mcp", "read")}
+    notes.add("The gate was painted", title="Gate")
+    async with connected(notes, key_file, "--name", "tester") as session:
+        begun = (await session.call_tool("memory_start", {})).structured_content
+        assert begun["since_you_came"] == max(one.time for one in events)[:16]
+        assert [one["title"] for one in begun["new"]] == ["Gate"]
+    async with connected(notes, key_file, "--name", "another") as session:
+        begun = (await session.call_tool("memory_start", {})).structured_content
+        assert "since_you_came" not in begun

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -191,3 +192,55 @@ async def test_of_several_vaults_one_is_named(
     answer = await asked.send("POST", "/-/hybrid/mcp", PING, headers)
     assert answer.status_code == 400
     assert "/other/-/hybrid/mcp" in answer.json()["error"]["message"]
+
+
+async def test_one_token_that_asks_too_much_shuts_no_other_out(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_store.assistants.allowance.CALLS", 3)
+    async with connected(served, "bob") as greedy:
+        answers = [await greedy.call_tool("tasks", {}) for _ in range(5)]
+    assert [one.is_error for one in answers] == [False] * 3 + [True] * 2
+    assert "Go on in" in answers[-1].content[0].text
+    async with connected(served, "root") as modest:
+        assert not (await modest.call_tool("tasks", {})).is_error
+
+
+async def test_two_assistants_and_a_page_write_at_once_and_nothing_is_lost(
+    served: Served,
+) -> None:
+    """Each in its own collection, and all in one memory: a version refuses what came too late."""
+    served.store.collections.create("work")
+    shared = served.store.add("0", title="Counter").id
+
+    async def assistant(collection: str) -> int:
+        path, counted = f"/-/hybrid/mcp?collection={collection}&collection=personal", 0
+        async with connected(served, "root", path) as session:
+            for number in range(8):
+                new = {"text": f"{collection} {number}", "collection": collection}
+                added = await session.call_tool("memory_add", {"memories": [new]})
+                assert not added.is_error, added.content
+                counted += await counts_up(session)
+        return counted
+
+    async def counts_up(session: Any) -> bool:
+        read = await session.call_tool("memory_read", {"ids": [shared]})
+        (one,) = read.structured_content["memories"]
+        change = {"id": shared, "version": one["version"], "text": str(int(one["text"]) + 1)}
+        return not (await session.call_tool("memory_update", change)).is_error
+
+    async def page() -> int:
+        counted = 0
+        for _ in range(8):
+            path = f"{served.base}/memories/{shared}.json"
+            row = (await served.by("root").get(path)).json()["rows"][0]
+            change = {"text": str(int(row["text"]) + 1), "version": row["version"]}
+            answer = await served.by("root").send("PATCH", path, change, {})
+            counted += answer.status_code == 200
+        return counted
+
+    counted = await asyncio.gather(assistant("work"), assistant("personal"), page())
+    assert int(served.store.get(shared).text) == sum(counted) > 0
+    texts = {one.text: one.collection for one in served.store.list()}
+    for name in ("work", "personal"):
+        assert [texts[f"{name} {number}"] for number in range(8)] == [name] * 8

@@ -1,0 +1,67 @@
+"""What an assistant did on this machine, in the vault's audit trail under its name.
+
+Boundary: an event holds a name, a time, what kind of thing was done and how many memories it
+concerned; no query, text or id. Events wait in memory for a minute at most, and are written when
+the assistant leaves.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+
+from memory_store.errors import MemoryStoreError
+from memory_store.store import MemoryStore
+from memory_store.vault.audit_events import AuditEvent
+
+SURFACE = "mcp"
+WRITTEN_EVERY = 60.0  # seconds
+DAYS, EVENTS = 400.0, 100_000  # that are kept, as Datasette does it unless configured
+
+
+class Trail:
+    """The events of one assistant that are not written yet. ``last_came`` is when it last did
+    anything before, ISO 8601; empty if it never did."""
+
+    def __init__(self, store: MemoryStore, name: str) -> None:
+        self._store = store
+        self._actor = f"assistant {name}"
+        self._lock = threading.Lock()
+        self._waiting: list[AuditEvent] = []
+        self._written = time.monotonic()
+        self._silent = False
+        self.last_came = ""
+        if store.is_owner:  # the trail is the owner's
+            times = [one.time for one in store.trail.events() if one.actor == self._actor]
+            self.last_came = max(times, default="")
+            store.report_to(self.hear)
+
+    def hear(self, action: str, opened: int, returned: int) -> None:
+        """An action was done; alike ones of a minute are one event."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        event = AuditEvent(now, self._actor, False, SURFACE, action, opened, returned)
+        with self._lock:
+            for place, earlier in enumerate(self._waiting):
+                if (both := earlier.with_later(event)) is not None:
+                    self._waiting[place] = both
+                    break
+            else:
+                self._waiting.append(event)
+        if time.monotonic() - self._written > WRITTEN_EVERY:
+            self.write()
+
+    def write(self) -> None:
+        """Write what waits. Where the file cannot be written to, that is said once."""
+        with self._lock:
+            events, self._waiting = self._waiting, []
+        self._written = time.monotonic()
+        if not events:
+            return
+        try:
+            self._store.trail.keep(events, days=DAYS, most=EVENTS)
+        except MemoryStoreError as error:
+            if not self._silent:
+                print(f"memory-store: the audit trail is not kept: {error}", file=sys.stderr)
+            self._silent = True
