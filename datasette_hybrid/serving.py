@@ -233,6 +233,7 @@ def routes() -> list[tuple[str, Any]]:
     from .audit import pages as audit_pages
     from .memories import api as memories_api
     from .memories import form_pages
+    from .memories import links as memory_links
     from .memories import page as memory_page
     from .openapi import description as openapi
     from .search import api, pages
@@ -266,6 +267,8 @@ def routes() -> list[tuple[str, Any]]:
         (base + one + r"/done\.json$", memories_api.done),
         (base + one + r"/reopen\.json$", memories_api.reopen),
         (base + one + r"/publish\.json$", memories_api.publish),
+        (base + one + r"/links\.json$", memory_links.links),
+        (base + one + r"/related\.json$", memory_links.related),
         (base + one + r"\.json$", memories_api.memory),
         (base + r"/new$", form_pages.new),
         (base + one + r"/edit$", form_pages.edit),

@@ -164,6 +164,7 @@ class MemoryStore(Actions):
     references = reads.references
     generation = reads.generation
     links = late(lambda: actions.links.links)
+    unfolded = late(lambda: actions.links.unfolded)
     related = late(lambda: actions.links.related)
 
     add = late(lambda: actions.writes.add)

@@ -184,7 +184,7 @@ async def memory(datasette: Any, request: Any) -> Response:
         return await _edit(datasette, request)
     if request.method == "DELETE":
         vault, grants = await questions.vault_for(datasette, request, "write")
-        wanted = {_id(request): _if_match(request)}
+        wanted = {named_id(request): _if_match(request)}
         try:
             await writing.run(lambda: _deleted(vault, grants, wanted))
         except ConflictError as error:
@@ -196,7 +196,7 @@ async def memory(datasette: Any, request: Any) -> Response:
 
     def read() -> list[Row]:
         store = vault.use(grants.search | grants.decrypt, readable=grants.decrypt)
-        return memory_data([store.get(_id(request), refs=False)], vault, grants)
+        return memory_data([store.get(named_id(request), refs=False)], vault, grants)
 
     return _one(await work.run(read))
 
@@ -204,7 +204,7 @@ async def memory(datasette: Any, request: Any) -> Response:
 async def _edit(datasette: Any, request: Any) -> Response:
     vault, grants = await questions.vault_for(datasette, request, "write")
     row = await questions.json_body(request)
-    edit = posted.edit_of(row, _id(request))
+    edit = posted.edit_of(row, named_id(request))
     held_to = _if_match(request)
     if held_to is not None and edit.expected_version not in (None, held_to):
         raise BadInputError("If-Match: another version than in the body", "If-Match")
@@ -255,7 +255,7 @@ async def _marked(datasette: Any, request: Any, mark: str) -> Response:
     vault, grants = await questions.vault_for(datasette, request, "write")
     return _one(
         await writing.run(
-            lambda: memory_data([marked(vault, grants, _id(request), mark)], vault, grants)
+            lambda: memory_data([marked(vault, grants, named_id(request), mark)], vault, grants)
         )
     )
 
@@ -277,7 +277,7 @@ async def publish(datasette: Any, request: Any) -> Response:
         raise BadInputError("collection: the name or id of one expected", "collection")
 
     def copied() -> list[Row]:
-        return memory_data([published(vault, grants, _id(request), collection)], vault, grants)
+        return memory_data([published(vault, grants, named_id(request), collection)], vault, grants)
 
     return _one(await writing.run(copied))
 
@@ -426,7 +426,7 @@ async def _posted(request: Any) -> Any:
     return await questions.json_body(request)
 
 
-def _id(request: Any) -> str:
+def named_id(request: Any) -> str:
     return str(tilde_decode(request.url_vars["id"]))
 
 

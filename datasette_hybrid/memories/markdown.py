@@ -6,27 +6,36 @@ here: either alone keeps scripts out. Raw HTML shows as the text it is; a pictur
 so none is loaded; links leave without a referrer and only for http, https and mailto.
 
 Read as GitHub and Obsidian do: CommonMark with tables, task lists, footnotes, callouts and bare
-addresses. A wiki link stays the text it is.
+addresses. Wiki links and relative links lead to the memories that they mean, where ``notes`` are
+given; a link to one that is not there looks like one. An embedded note shows as a box, one deep.
+Without ``notes`` they stay the text they are.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import nh3
 from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.gfm_autolink import gfm_autolink_plugin
+from msgspec import Struct
+
+from memory_store.host import WIKI_LINK, Link, markdown_link, section, wiki_link
 
 SCHEMES = {"http", "https", "mailto"}
 ADDRESS = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
 FOOTNOTE = "note"  # in the ids of footnotes, which are on a page with other ids
+MEMORY = re.compile(
+    r"(?:/[\w~.%-]+)+/-/hybrid/memories/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+)
 FOOTNOTE_ID = re.compile(r"#?fn(?:ref)?-note-[\d:]+")
 CALLOUT = re.compile(r"\[!(\w[\w-]{0,30})\][+-]?[ \t]*([^\n]*)(?:\n|$)")
 """The first line of a callout: https://help.obsidian.md/callouts"""
@@ -54,10 +63,12 @@ ATTRIBUTES = {
     "ol": {"start"},
     "span": {"role", "aria-label"},
 }
+EMBEDDED_LIMIT = 20_000  # characters; of a longer note a link is shown
 CLASSES = {
     "li": {"task", "footnote-item"},
     "p": {"title"},
-    "div": {"wide", "callout", *CALLOUTS},
+    "div": {"wide", "callout", "embed", *CALLOUTS},
+    "span": {"missing"},
     "th": {"center", "right"},
     "td": {"center", "right"},
     "section": {"footnotes"},
@@ -65,12 +76,30 @@ CLASSES = {
 REL = "noreferrer noopener nofollow ugc"
 
 
-def readable(text: str, *, title: str = "") -> Markup:
+class Notes(Struct, frozen=True):
+    """What the links of a text mean: (kind, target) → id, and id → title and text of what it may
+    embed, with the notes of that. ``address`` is that of a memory's page, by its id."""
+
+    address: Callable[[str], str]
+    targets: Mapping[tuple[str, str], str]
+    embedded: Mapping[str, tuple[str, str, Notes]] = {}
+
+    def found(self, link: Link) -> str | None:
+        """The address that a link leads to; ``None``: it is not there."""
+        target = self.targets.get((link.kind, link.target))
+        return self.address(target) if target is not None else None
+
+
+def readable(text: str, *, title: str = "", notes: Notes | None = None) -> Markup:
     """``text`` as HTML. A first heading that repeats ``title`` is left out."""
     if len(text) > RENDERED_LIMIT:
         return Markup("<pre>{}</pre>").format(text)
-    html = _parser().render(text, {"docId": FOOTNOTE, "title": title.strip().casefold()})
+    html = _parser().render(text, _environment(title, notes))
     return Markup(_cleaner().clean(html).strip())
+
+
+def _environment(title: str, notes: Notes | None) -> dict[str, Any]:
+    return {"docId": FOOTNOTE, "title": title.strip().casefold(), "notes": notes}
 
 
 @cache
@@ -78,15 +107,18 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "tasklists": True, "xhtmlOut": False})
     parser.enable(["table", "strikethrough"])
     parser.use(gfm_autolink_plugin).use(footnote_plugin)
-    parser.validateLink = lambda url: bool(ADDRESS.match(url))  # type: ignore[method-assign]
+    parser.validateLink = _is_link  # type: ignore[method-assign]
+    parser.inline.ruler.before("link", "wiki_link", _read_wiki_link)
     parser.core.ruler.after("block", "title", _leave_out_title)
     parser.core.ruler.after("title", "callouts", _mark_callouts)
     parser.core.ruler.after("callouts", "limits", _keep_limits)
     parser.core.ruler.push("layout", _lay_out)
+    parser.core.ruler.push("notes", _link_notes)
     for name, rule in {
         "image": _picture,
         "softbreak": _line_break,
         "list_item_open": _item,
+        "wiki_link": _wiki_link,
         "footnote_block_open": lambda *_: '<section class="footnotes"><ol>',
         "footnote_block_close": lambda *_: "</ol></section>",
     }.items():
@@ -108,9 +140,126 @@ def _cleaner() -> nh3.Cleaner:
 
 def _attribute(tag: str, name: str, value: str) -> str | None:
     """An attribute's value, or ``None`` to drop it. nh3 has checked the scheme of an address."""
+    if name == "href" and MEMORY.fullmatch(value):
+        return value
     if name == "id" or (name == "href" and not ADDRESS.match(value)):
         return value if FOOTNOTE_ID.fullmatch(value) else None
     return value
+
+
+def _is_link(url: str) -> bool:
+    """Whether an address makes a link: one of the web, or of a note, which is looked up."""
+    return bool(ADDRESS.match(url)) or markdown_link(url) is not None
+
+
+def _read_wiki_link(state: StateInline, silent: bool) -> bool:
+    """``[[Note]]`` and ``![[Note]]``, where notes are given; in a link's words it is text."""
+    if state.env.get("notes") is None or state.src[state.pos] not in "![":
+        return False
+    found = WIKI_LINK.match(state.src, state.pos)
+    link = wiki_link(found[1], embed=found[0][0] == "!") if found else None
+    if found is None or link is None or found.end() > state.posMax:
+        return False
+    if not silent:
+        if state.linkLevel:
+            state.push("text", "", 0).content = _words(link)
+        else:
+            state.push("wiki_link", "", 0).meta = {"link": link}
+    state.pos = found.end()
+    return True
+
+
+def _words(link: Link) -> str:
+    """What a wiki link shows; behind a picture's name stands its width."""
+    if link.words and not link.words.replace("x", "").isdigit():
+        return link.words
+    return f"{link.target} › {link.place.lstrip('^#')}" if link.place else link.target
+
+
+def _wiki_link(_: Any, tokens: Sequence[Token], index: int, __: Any, env: Any) -> str:
+    link: Link = tokens[index].meta["link"]
+    return _linked(env["notes"].found(link), _words(link))
+
+
+def _linked(address: str | None, words: str) -> Markup:
+    if address is None:
+        return Markup('<span class="missing">{}</span>').format(words)
+    return Markup('<a href="{}">{}</a>').format(address, words)
+
+
+def _link_notes(state: StateCore) -> None:
+    """Relative links lead to memories; a note that is embedded on its own shows as a box."""
+    notes: Notes | None = state.env.get("notes")
+    for token in state.tokens:
+        if token.type == "inline":
+            _link_relative(token.children or [], notes)
+    if notes is None or not notes.embedded:
+        return
+    shown: list[Token] = []
+    for token in state.tokens:
+        shown.append(token)
+        box = _box_of(state.md, shown[-2], notes) if token.type == "paragraph_close" else None
+        if box is not None and shown[-3].type == "paragraph_open":
+            shown[-3:] = box
+    state.tokens = shown
+
+
+def _link_relative(children: Sequence[Token], notes: Notes | None) -> None:
+    ends: list[Token] = []
+    for token in children:
+        if token.type == "link_open":
+            _lead(token, notes)
+            ends.append(token)
+        elif token.type == "link_close" and ends:
+            token.tag = ends.pop().tag
+
+
+def _lead(token: Token, notes: Notes | None) -> None:
+    """Give a relative link the address of its memory, or make it look like one to nothing."""
+    address = str(token.attrs.get("href", ""))
+    link = None if ADDRESS.match(address) else markdown_link(address)
+    if link is None:
+        return
+    found = notes.found(link) if notes is not None else None
+    if found is None:
+        token.tag, token.attrs = "span", {"class": "missing"}
+    else:
+        token.attrs = {"href": found}
+
+
+def _box_of(parser: MarkdownIt, inline: Token, notes: Notes) -> list[Token] | None:
+    """The box of a paragraph that is one embed; ``None`` for any other."""
+    links = [one for one in inline.children or () if one.type != "text" or one.content.strip()]
+    if len(links) != 1 or links[0].type != "wiki_link" or not links[0].meta["link"].embed:
+        return None
+    link: Link = links[0].meta["link"]
+    target = notes.targets.get((link.kind, link.target))
+    if target is None or target not in notes.embedded:
+        return None
+    title, text, inside = notes.embedded[target]
+    part = section(text, link.place)
+    if len(part) > EMBEDDED_LIMIT:
+        return None
+    heading = Token("inline", "", 0, children=[links[0]], content=link.target)
+    return [
+        Token("embed", "div", 1, attrs={"class": "embed"}, block=True),
+        Token("paragraph_open", "p", 1, attrs={"class": "title"}, block=True),
+        heading,
+        Token("paragraph_close", "p", -1, block=True),
+        *_without_footnotes(parser.parse(part, _environment(title, inside))),
+        Token("embed", "div", -1, block=True),
+    ]
+
+
+def _without_footnotes(tokens: Sequence[Token]) -> list[Token]:
+    """A box has none: they would have the numbers of those of the page."""
+    kept: list[Token] = []
+    for token in tokens:
+        if token.type == "footnote_block_open":
+            break  # they come last
+        token.children = [one for one in token.children or () if one.type != "footnote_ref"]
+        kept.append(token)
+    return kept
 
 
 def _leave_out_title(state: StateCore) -> None:
@@ -183,9 +332,17 @@ def _box(tag: str, nesting: Any) -> Token:
     return Token("wide", tag, nesting, attrs={"class": "wide"} if nesting > 0 else {})
 
 
-def _picture(_: Any, tokens: Sequence[Token], index: int, *__: Any) -> str:
+def _picture(_: Any, tokens: Sequence[Token], index: int, __: Any, env: Any) -> str:
     """A link to it: nothing is loaded for who only reads."""
     picture = tokens[index]
+    link = (
+        None
+        if ADDRESS.match(str(picture.attrs["src"]))
+        else markdown_link(str(picture.attrs["src"]))
+    )
+    if link is not None:
+        notes: Notes | None = env.get("notes")
+        return _linked(notes.found(link) if notes else None, picture.content or link.target)
     address = escape(picture.attrs["src"])
     return Markup('<a href="{}">{}</a>').format(address, picture.content or address)
 

@@ -14,7 +14,7 @@ from datasette import Forbidden, Response
 from datasette.utils import tilde_decode, tilde_encode
 
 from memory_store.access import Grants
-from memory_store.errors import BadInputError, ConflictError
+from memory_store.errors import BadInputError, ConflictError, NotFoundError
 from memory_store.host import Scope, shown_title
 from memory_store.records import DONE_SUFFIX, Memory
 
@@ -25,6 +25,7 @@ from ..search import forms
 from ..search.addresses import changed as changed_search
 from ..vaults.vault import Vault
 from .api import marked, published, whole_id
+from .links import near, notes_of
 from .markdown import readable
 
 SUGGESTED_FROM = 250
@@ -45,8 +46,8 @@ async def memory(datasette: Any, request: Any) -> Response:
             return private_searches.see(changed_search(given, here))
         way = await private_searches.led_to(datasette, request, vault, grants.decrypt, given, here)
         return way or private_searches.see(here)
-    opened = await work.run(lambda: _opened(vault, grants, _id(request)))
     path = hybrid_path(datasette, vault.database)
+    opened = await work.run(lambda: _opened(vault, grants, _id(request), path))
     context = {
         **opened,
         "database": vault.database,
@@ -59,22 +60,29 @@ async def memory(datasette: Any, request: Any) -> Response:
     return await render(datasette, request, "hybrid_memory.html", context)
 
 
-def _opened(vault: Vault, grants: Grants, given: str) -> dict[str, Any]:
+def _opened(vault: Vault, grants: Grants, given: str, path: str) -> dict[str, Any]:
     """The memory, where a copy may go, topics to choose from. Work for a thread."""
     store = vault.use(grants.decrypt)
-    found = store.get(given, refs=False)
+    unfolded = store.unfolded(given)
+    found = unfolded.memory
     writable = bool(grants.write) and found.id in vault.use(grants.write).heads([found.id])
     targets = []
     if grants.write:
         home = collection_of(vault, grants.decrypt, found)
         named = vault.use(grants.write & grants.decrypt).collections.list()  # names are sealed
         targets = [one for one in named if one.id != home]
+    try:
+        related = near(vault, grants, found.id)
+    except NotFoundError:  # it may be read, and not searched
+        related = []
     return {
         "memory": found,
         "title": shown_title(found.title, found.text),
         "plain_type": found.type.removesuffix(DONE_SUFFIX),
         "done": found.type.endswith(DONE_SUFFIX),
-        "html": readable(found.text, title=found.title),
+        "html": readable(found.text, title=found.title, notes=notes_of(path, unfolded)),
+        "links": unfolded.links,
+        "related": related,
         "words": len(found.text.split()),
         "writable": writable,
         "targets": targets,

@@ -85,6 +85,7 @@ AUDITING = (
     parameter("until", TEXT, "Until then"),
 )
 PAGE: Schema = {"type": "integer", "minimum": 1, "maximum": MOST}
+NEAREST = parameter("limit", {"type": "integer", "minimum": 1, "maximum": 50}, "Memories")
 AUDIT_PAGE = (
     parameter("limit", PAGE, "Events of a page"),
     parameter("before", {"type": "integer", "minimum": 0}, "`next` of the page before"),
@@ -173,6 +174,14 @@ OPERATIONS = (
         {200: schemas.LandscapeAnswer}, options("as_of"),
     ),
     Operation("GET", MEMORY + ".json", "getMemory", "One memory", READ, ONE),
+    Operation(
+        "GET", MEMORY + "/links.json", "getLinks",
+        "What a memory links to, and what links to it", "hybrid-decrypt", {200: schemas.Links},
+    ),
+    Operation(
+        "GET", MEMORY + "/related.json", "getRelated", "The memories nearest to one, and why",
+        "hybrid-search and hybrid-decrypt", {200: schemas.RelatedMemories}, (NEAREST,),
+    ),
     Operation(
         "PATCH", MEMORY + ".json", "changeMemory", "Change a memory: what is not named stays",
         WRITE, ONE, (IF_MATCH,), MemoryChange, {"title": "Ferries", "version": 1},

@@ -32,6 +32,8 @@ from memory_store.records import (
     Memory,
     MemoryChange,
     MemoryDraft,
+    MemoryLinks,
+    Related,
     SearchRequest,
     SearchResponse,
     SearchResult,
@@ -157,6 +159,19 @@ class Memories(Struct):
 
     ok: Ok
     rows: tuple[Memory, ...]
+
+
+class Links(MemoryLinks, frozen=True, kw_only=True):
+    """What a memory links to, what links to it, and what is not there."""
+
+    ok: Ok
+
+
+class RelatedMemories(Struct):
+    """The memories nearest to one, nearest first."""
+
+    ok: Ok
+    rows: tuple[Related, ...]
 
 
 class MemoryPage(Memories):

@@ -1,8 +1,8 @@
 """How memories hang together: the links of one, both ways, and what is near it.
 
-Boundary: opens the memory, the texts of those that link to it (for the sentence around the link),
-and the heads of the others, where the caller's keys do. What they do not open is not there: it is
-no target, no backlink, and in no count.
+Boundary: opens the memory, the texts of those that link to it (for the sentence around the link)
+and of what it embeds, and the heads of the others, where the caller's keys do. What they do not
+open is not there: it is no target, no backlink, and in no count.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from memory_store.actions.action import Opened, action
-from memory_store.actions.reads import open_all, open_one, shown
+from memory_store.actions.reads import open_all, open_heads, open_one, shown
 from memory_store.actions.reads import resolve as resolve_id
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.records import (
@@ -21,7 +21,7 @@ from memory_store.records import (
     MemoryLinks,
     Related,
     SealedMemory,
-    SearchRequest,
+    Unfolded,
     Unresolved,
 )
 from memory_store.session.link_graph import LinkGraph
@@ -34,13 +34,14 @@ from memory_store.vault.audit_events import READ
 
 MOST_BACK = 50  # backlinks whose sentences are shown: each opens a memory
 MOST_OUT = 200
-MOST_RELATED, MOST_SHOWN = 50, 10
+MOST_RELATED, MOST_SHOWN, MOST_NEAR = 50, 10, 32
+MOST_EMBEDDED = 10
 BESIDE = 2  # times as many are asked of the search: links bring some of them forward
 DIRECT, SHARED = 0.5, 0.2  # how far a link, or a link in common, closes the gap to a score of 1
 
 LINKS_HERE, LINKED_FROM = "links to it", "is linked from it"
 IN_COMMON = "links in common"
-BY_LEG = {"vector": "near in meaning", "topic": "shares topics", "keyword": "shares words"}
+BY_LEG = ("near in meaning", "shares topics", "shares words")
 
 
 @action(READ, writes=False, counts=lambda found: (1 + len(found.back), 1))
@@ -52,23 +53,53 @@ def links(opened: Opened, memory_id: str, *, refs: bool = True) -> MemoryLinks:
     memory = open_one(opened.vault, memory_id, refs=refs)
     if isinstance(memory, SealedMemory):
         raise NotFoundError(f"no memory {memory_id!r}")
-    return links_of(opened.vault, memory)
+    return _links_of(opened.vault, opened.vault.link_graph(), memory)
 
 
-def links_of(vault: OpenVault, memory: Memory) -> MemoryLinks:
-    """The links of an opened memory."""
+@action(READ, writes=False, counts=lambda found: (found.opened, found.opened))
+def unfolded(opened: Opened, memory_id: str) -> Unfolded:
+    """A memory with its links, and with the notes that it embeds, for reading. By id.
+
+    Raises NotFoundError.
+    """
+    vault = opened.vault
+    memory = open_one(vault, memory_id, refs=False)
+    if isinstance(memory, SealedMemory):
+        return Unfolded(shown(vault, [memory])[0], MemoryLinks(memory.id), {}, {})
     graph = vault.link_graph()
-    targets, missing = resolved(graph, memory)
+    links = _links_of(vault, graph, memory)
+    targets = _targets(graph, memory)
+    wanted = dict.fromkeys(
+        targets[link.kind, link.target]
+        for link in links_in(memory.text)
+        if link.embed and (link.kind, link.target) in targets
+    )
+    embedded = {
+        one.id: (one, _targets(graph, one))
+        for one in _opened(vault, [*wanted][:MOST_EMBEDDED])
+        if one.id != memory.id
+    }
+    return Unfolded(shown(vault, [memory])[0], links, targets, embedded)
+
+
+def _targets(graph: LinkGraph, memory: Memory) -> dict[tuple[str, str], str]:
+    """The id that each link in a memory leads to, by how it is written."""
+    found = {(link.kind, link.target): resolve(graph, memory, link) for link in _written(memory)}
+    return {link: target for link, target in found.items() if target is not None}
+
+
+def _links_of(vault: OpenVault, graph: LinkGraph, memory: Memory) -> MemoryLinks:
+    targets, missing = _resolved(graph, memory)
     sources: dict[str, str] = {}
     for kind, other in graph.incoming.get(memory.id, ()):
         sources.setdefault(other, kind)
     back = {one.id: one for one in _opened(vault, [*sources][:MOST_BACK])}
-    out = {one.id: one for one in _opened(vault, [*targets][:MOST_OUT])}
+    titles = _named(vault, [*targets][:MOST_OUT])
     return MemoryLinks(
         memory.id,
-        [_linked(out[one], *targets[one]) for one in targets if one in out],
+        [Linked(*titles[one], *targets[one]) for one in targets if one in titles],
         [
-            _linked(one, sources[one.id], around=_around(graph, one, memory.id))
+            Linked(*_name(one), sources[one.id], "", _around(graph, one, memory.id))
             for one in (back[other] for other in sources if other in back)
         ],
         missing,
@@ -76,7 +107,7 @@ def links_of(vault: OpenVault, memory: Memory) -> MemoryLinks:
     )
 
 
-def resolved(
+def _resolved(
     graph: LinkGraph, memory: Memory
 ) -> tuple[dict[str, tuple[str, str]], list[Unresolved]]:
     """Id of each memory that one links to → how, and as it is written; and what is not there."""
@@ -110,9 +141,20 @@ def _opened(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
     return shown(vault, [one for one in open_all(vault, ids) if not isinstance(one, SealedMemory)])
 
 
-def _linked(memory: Memory, kind: str, target: str = "", around: str = "") -> Linked:
-    title = shown_title(memory.title, memory.text)
-    return Linked(memory.id, title, memory.type, memory.collection, kind, target, around)
+def _named(vault: OpenVault, ids: Sequence[str]) -> dict[str, tuple[str, str, str, str]]:
+    """Id → id, title, type and collection; opens no text but of those without a title."""
+    snapshot = vault.snapshot()
+    found = {
+        one: (one, head.title, snapshot.type(ordinal), head.collection)
+        for one, head in open_heads(vault, ids).items()
+        if (ordinal := snapshot.ordinal_of(one)) is not None
+    }
+    untitled = [one for one, (_, title, *_) in found.items() if not title.strip()]
+    return found | {one.id: _name(one) for one in _opened(vault, untitled)}
+
+
+def _name(memory: Memory) -> tuple[str, str, str, str]:
+    return memory.id, shown_title(memory.title, memory.text), memory.type, memory.collection
 
 
 def _around(graph: LinkGraph, other: Memory, target: str) -> str:
@@ -121,40 +163,40 @@ def _around(graph: LinkGraph, other: Memory, target: str) -> str:
     return next(filter(None, found), "")
 
 
-@action(READ, writes=False, counts=lambda found: (len(found), len(found)))
+@action(READ, writes=False, counts=lambda found: (0, len(found)))
 def related(
     opened: Opened, memory_id: str, *, limit: int = MOST_SHOWN, refs: bool = True
 ) -> list[Related]:
     """The memories nearest to one by meaning, words, topics and links, with the reasons.
 
-    By id, the beginning of an id, or (``refs``) ref. Raises NotFoundError, BadInputError.
+    By id, the beginning of an id, or (``refs``) ref. Opens no text but of those without a title.
+    Raises NotFoundError, BadInputError.
     """
-    from memory_store.actions.searches import search_here
+    from memory_store.actions.searches import context, on_newest
+    from memory_store.search.pipeline import nearest
 
     if not 1 <= limit <= MOST_RELATED:
         raise BadInputError(f"limit: 1 to {MOST_RELATED} expected", "limit")
     vault = opened.vault
     memory = resolve_id(vault, memory_id, refs=refs)
-    graph = vault.link_graph()
-    most = min(BESIDE * limit, 32)
-    request = SearchRequest(like=memory, limit=most, rerank=False)
+    most = min(BESIDE * limit, MOST_NEAR)
     scores: dict[str, float] = {}
     reasons: dict[str, list[str]] = defaultdict(list)
-    for row in search_here(opened, request).rows:
-        scores[row.id] = row.score
-        ranks = {
-            "vector": row.vector_rank,
-            "topic": row.topic_rank,
-            "keyword": row.keyword_rank,
-        }
-        near = sorted((rank, leg) for leg, rank in ranks.items() if rank is not None)
-        reasons[row.id] = [BY_LEG[leg] for _, leg in near]
-    for other, reason, gain in _by_links(graph, memory):
+    for row in on_newest(lambda: context(opened), lambda one: nearest(one, memory, most)):
+        found = row.candidate
+        ranks = (found.vector_rank, found.topic_rank, found.keyword_rank)
+        near = sorted((rank, why) for rank, why in zip(ranks, BY_LEG, strict=True) if rank)
+        scores[found.id], reasons[found.id] = row.score, [why for _, why in near]
+    for other, reason, gain in _by_links(vault.link_graph(), memory):
         scores[other] = 1 - (1 - scores.get(other, 0.0)) * (1 - gain)
         reasons[other].insert(0, reason)
-    best = sorted(scores, key=lambda one: (-scores[one], one))[:limit]
-    found = {one.id: one for one in _opened(vault, best)}
-    return [_related(found[one], scores[one], reasons[one]) for one in best if one in found]
+    best = sorted(scores, key=lambda one: (-scores[one], one))[: BESIDE * limit]
+    names = _named(vault, best)
+    return [
+        Related(*names[one], round(scores[one], 4), tuple(dict.fromkeys(reasons[one])))
+        for one in best
+        if one in names
+    ][:limit]
 
 
 def _by_links(graph: LinkGraph, memory: str) -> Iterator[tuple[str, str, float]]:
@@ -174,15 +216,3 @@ def _by_links(graph: LinkGraph, memory: str) -> Iterator[tuple[str, str, float]]
 
 def _ends(links: Mapping[str, Iterable[tuple[str, str]]], memory: str) -> dict[str, None]:
     return dict.fromkeys(other for _, other in links.get(memory, ()))
-
-
-def _related(memory: Memory, score: float, why: Sequence[str]) -> Related:
-    return Related(
-        memory.id,
-        shown_title(memory.title, memory.text),
-        memory.type,
-        memory.collection,
-        memory.created,
-        round(score, 4),
-        tuple(dict.fromkeys(why)),
-    )

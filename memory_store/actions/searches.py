@@ -52,7 +52,7 @@ def search(opened: Opened, /, query: str | SearchRequest = "", **options: Any) -
     Raises BadInputError naming the parameter, LockedError after a lock.
     """
     request = search_request(query, **options)
-    found = _elsewhere(opened, "search", request) or search_here(opened, request)
+    found = _elsewhere(opened, "search", request) or _here(opened, request)
     warning = opened.vault.first_warning()
     return replace(found, degraded=(warning, *found.degraded)) if warning else found
 
@@ -68,14 +68,14 @@ def search_by_places(
     the caller had to take it apart. Raises as :func:`search`.
     """
     found = _elsewhere(opened, "search_by_places", request)
-    return found or search_here(opened, request, by_places=True, parsed=parsed)
+    return found or _here(opened, request, by_places=True, parsed=parsed)
 
 
 def _elsewhere(opened: Opened, method: str, request: SearchRequest) -> SearchResponse | None:
     return None if opened.elsewhere is None else opened.elsewhere(opened.views, method, request)
 
 
-def search_here(opened: Opened, request: SearchRequest, **known: Any) -> SearchResponse:
+def _here(opened: Opened, request: SearchRequest, **known: Any) -> SearchResponse:
     """One search in this process.
 
     ``known`` are the fields of its context that the caller knows. The first search of all needs
@@ -90,7 +90,7 @@ def search_here(opened: Opened, request: SearchRequest, **known: Any) -> SearchR
     with opened.embedders.loading_ahead() if first else contextlib.nullcontext():
         from memory_store.search.pipeline import run
 
-        response = _on_newest(
+        response = on_newest(
             lambda: replace(context(opened), **known),
             lambda one: run(one, wanted, started=started),
         )
@@ -109,11 +109,11 @@ def rank(
     from memory_store.search.pipeline import rank as ranked
 
     wanted = _checked(opened.vault, search_request(query, **options))
-    ranking = _on_newest(lambda: context(opened), lambda one: ranked(one, wanted, depth))
+    ranking = on_newest(lambda: context(opened), lambda one: ranked(one, wanted, depth))
     return replace(ranking, degraded=_runnable(ranking.degraded, opened.vault))
 
 
-def _on_newest(begun: Callable[[], SearchContext], search: Callable[[SearchContext], T]) -> T:
+def on_newest(begun: Callable[[], SearchContext], search: Callable[[SearchContext], T]) -> T:
     """What a search finds; begun anew where what it was about to read was replaced meanwhile."""
     for _ in range(MOST_BEGINNINGS - 1):
         with contextlib.suppress(SupersededError):

@@ -15,7 +15,7 @@ from memory_store.records import Linked, MemoryLinks
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
-RELATED = ("id", "title", "type", "collection", "created", "score", "why")
+RELATED = ("id", "title", "type", "collection", "score", "why")
 
 
 @vault_command()

@@ -17,7 +17,7 @@ from memory_store.records.imports import (
     unheard,
 )
 from memory_store.records.landscape import Landmark, Landscape, LandscapeRegion
-from memory_store.records.links import Linked, MemoryLinks, Related, Unresolved
+from memory_store.records.links import Linked, MemoryLinks, Related, Unfolded, Unresolved
 from memory_store.records.memories import (
     DONE_SUFFIX,
     TYPES,

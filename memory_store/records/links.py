@@ -5,10 +5,12 @@ Boundary: opened titles and sentences of collections that the caller may read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, to_builtins
+
+from memory_store.records.memories import Memory
 
 PARENT, SUPERSEDES = "parent", "supersedes"
 
@@ -52,6 +54,23 @@ class MemoryLinks(Struct, frozen=True):
         return found
 
 
+class Unfolded(Struct, frozen=True):
+    """A memory for reading: with its links, what each of them leads to, and what it embeds.
+
+    ``targets`` is (kind, target as written) → id. ``embedded`` is id → the memory, and its targets.
+    """
+
+    memory: Memory
+    links: MemoryLinks
+    targets: Mapping[tuple[str, str], str]
+    embedded: Mapping[str, tuple[Memory, Mapping[tuple[str, str], str]]]
+
+    @property
+    def opened(self) -> int:
+        """How many memories were opened for it."""
+        return 1 + len(self.links.back) + len(self.embedded)
+
+
 class Related(Struct, frozen=True):
     """A memory near another one. ``why`` says by what, the strongest reason first; ``score`` is
     between 0 and 1."""
@@ -60,7 +79,6 @@ class Related(Struct, frozen=True):
     title: str
     type: str
     collection: str
-    created: str
     score: float
     why: tuple[str, ...]
 

@@ -11,6 +11,7 @@ command line starts that much sooner.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from memory_store.errors import BadInputError
 from memory_store.records import Ranking, SearchRequest, SearchResponse
 from memory_store.records.explanation import Analyse, Expand, Fetch, Fuse
 from memory_store.search.answer.response import meaning_alone, respond
-from memory_store.search.candidates import Fetched, LegList, Outcome
+from memory_store.search.candidates import Fetched, LegList, Outcome, Scored
 from memory_store.search.context import SearchContext
 from memory_store.search.expansion.wordings import expansion
 from memory_store.search.facets.selection import narrowing
@@ -83,6 +84,12 @@ def rank(context: SearchContext, request: SearchRequest, depth: int = 100) -> Ra
         reranked=outcome.reranked,
         degraded=outcome.degraded,
     )
+
+
+def nearest(context: SearchContext, memory_id: str, most: int) -> Sequence[Scored]:
+    """The memories most like one, by fusion alone: none is opened."""
+    request = SearchRequest(like=memory_id, limit=most, rerank=False)
+    return _search(context, _plan(context, request, depth=most), Trace())[1].rows
 
 
 def _plan(

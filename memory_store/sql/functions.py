@@ -1,4 +1,4 @@
-"""SQL functions over a store: ``hybrid_search``, ``memory_text``, ``topic_hash``, ``rrf``.
+"""SQL functions over a store: ``hybrid_search``, ``memory_text``, ``memory_links`` and more.
 
 Boundary: these functions can be called by every actor who may run SQL, from every connection they
 are registered on. They hold no grant of their own: each call asks ``resolve`` what its caller may
@@ -175,6 +175,7 @@ class HybridFunctions:
             ("hybrid_search", self.hybrid_search, (1, 2)),
             ("hybrid_explain", self.hybrid_explain, (1, 2)),
             ("memory_text", self.memory_text, (1,)),
+            ("memory_links", self.memory_links, (1,)),
             ("topic_hash", self.topic_hash, (1, 2)),
         )
         if FREED_WITHOUT_LOCK:
@@ -224,6 +225,17 @@ class HybridFunctions:
             found = self._resolve(None)
             if found.store is not None and found.grants.decrypt:
                 return found.store.limited_to(found.grants.decrypt).get(memory_id, refs=False).text
+        return None
+
+    def memory_links(self, memory_id: Any) -> str | None:
+        """What a memory links to and what links to it, as JSON, of what the caller may read."""
+        if not isinstance(memory_id, str):
+            return None
+        with contextlib.suppress(*NULL):
+            found = self._resolve(None)
+            if found.store is not None and found.grants.decrypt:
+                store = found.store.limited_to(found.grants.decrypt)
+                return write_json(store.links(memory_id, refs=False).as_dict())
         return None
 
     def topic_hash(self, text: Any, collection: Any = None) -> str | None:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from datasette_hybrid.memories import page as memory_page
-from datasette_hybrid.memories.markdown import BLOCK_LIMIT, readable
+from datasette_hybrid.memories.markdown import BLOCK_LIMIT, Notes, readable
 from datasette_hybrid.search.result_views import marked
 
 from .conftest import ONE, Served
@@ -26,11 +26,34 @@ ATTRIBUTES = {
     "a": {"href", "rel", "id"},
     "li": {"class", "id"},
     "ol": {"start"},
-    "span": {"role", "aria-label"},
+    "span": {"role", "aria-label", "class"},
 }
 CLASSES = {"task", "footnote-item", "title", "wide", "callout", "info", "good", "care", "bad"}
-CLASSES |= {"center", "right", "footnotes"}
-MARKS = ["<", ">", '"', "'", "&", "`", "```", "*", "**", "_", "[", "](", ")", "!", "|", "\n", " "]
+CLASSES |= {"center", "right", "footnotes", "missing", "embed"}
+MEMORY = "/notes/-/hybrid/memories/00000000-0000-4000-8000-000000000001"
+MARKS = [
+    "[[",
+    "]]",
+    "![[",
+    "#",
+    "<",
+    ">",
+    '"',
+    "'",
+    "&",
+    "`",
+    "```",
+    "*",
+    "**",
+    "_",
+    "[",
+    "](",
+    ")",
+    "!",
+    "|",
+    "\n",
+    " ",
+]
 STARTS = [
     "[^1]",
     "[^1]: ",
@@ -63,14 +86,34 @@ def parsed(html: str) -> BeautifulSoup:
 @settings(max_examples=400)
 @given(PIECES | st.text(max_size=200))
 def test_only_our_own_tags_attributes_and_addresses_come_out(text: str) -> None:
-    page = parsed(readable(text))
+    only_ours(parsed(readable(text)))
+    only_ours(parsed(readable(text, notes=EVERYTHING)), MEMORY)
+
+
+class Everything(dict):  # type: ignore[type-arg]
+    """Whatever a link asks for is there."""
+
+    def get(self, *_: object) -> str:
+        return ONE
+
+    def __getitem__(self, _: object) -> str:
+        return ONE
+
+
+INSIDE = Notes(lambda _: MEMORY, Everything())
+EVERYTHING = Notes(
+    lambda _: MEMORY, Everything(), {ONE: ("<b>x", "[[a]] <i> ![[b]]\n\n# H\n\n![c](d)", INSIDE)}
+)
+
+
+def only_ours(page: Any, *also: str) -> None:
     for tag in page.find_all(True):
         assert tag.name in OURS
         assert set(tag.attrs) <= ATTRIBUTES.get(tag.name, {"class"})
         assert set(tag.get("class", [])) <= CLASSES
         assert re.fullmatch(r"fn(ref)?-note-[\d:]+", tag.get("id", "fn-note-1"))
         if "href" in tag.attrs:  # not where the cleaner finds no host in an address
-            assert tag["href"].lower().startswith(("http://", "https://", "mailto:", "#fn"))
+            assert tag["href"].lower().startswith(("http://", "https://", "mailto:", "#fn", *also))
 
 
 @settings(max_examples=300)

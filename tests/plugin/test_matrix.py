@@ -149,15 +149,16 @@ def write(store: MemoryStore) -> tuple[dict[str, str], dict[str, list[str]]]:
     }
     store.collections.change_members(ids[CLOSED], {"carol": "writer", "erin": "searcher"})
     memories: dict[str, list[str]] = {}
+    links = " ".join(f"[[Plain {name}]]" for name in COLLECTIONS)  # each to a note of every one
     for name, words in CANARIES.items():
         memories[name] = [
             store.add(
-                f"Notes on {QUERY} and jam, part {part}: {words['text']}",
+                f"Notes on {QUERY} and jam, part {part}: {words['text']}. See {links}",
                 title=f"On {QUERY} {words['title']}",
                 topics=(words["topic"], "fruit"),
                 ref=f"{words['ref']}-{part}",
                 source=f"{words['source']}/{part}",
-                metadata={"kind": words["meta"]},
+                metadata={"kind": words["meta"], "aliases": [f"Plain {name}"]},
                 type="task",
                 collection=ids[name],
             ).id
@@ -238,7 +239,7 @@ def paths(world: World) -> Iterator[str]:
         yield f"{base}.json?{plain}&meta=kind%3D{known['meta']}"
         yield f"{base}.json?{plain}&why={known['ref']}-1"
         yield f"{base}/collections/{collection}.json"
-        for end in ("", ".json", "/edit", "/delete"):
+        for end in ("", ".json", "/edit", "/delete", "/links.json", "/related.json?limit=32"):
             yield f"{base}/memories/{memory}{end}"
         yield f"{base}.json?{plain}&why={memory}&explain=1"
         yield f"{base}?{plain}&why={memory}"
@@ -265,6 +266,7 @@ def queries(world: World) -> Iterator[str]:
     yield f"""select hybrid_search('{QUERY}', '{{"facets": true, "limit": 32}}') found"""
     yield f"select * from hybrid_search('{QUERY}')"
     yield "select id, memory_text(id) text from memories"
+    yield "select id, memory_links(id) links from memories"
     yield "select collections.id, topic_hash('fruit', collections.id) hash from collections"
     yield "select id, hybrid_explain('plums', json_object('why', id)) why from memories"
 
@@ -322,6 +324,15 @@ async def test_everybody_sees_what_is_theirs(world: World, actor: str) -> None:
     for memory, name in ids.items():
         page = await world.get(f"{base}/memories/{memory}")
         assert (page.status_code == 200) == ("r" in world.sees.get(name, "")), name
+        for end in ("links.json", "related.json"):
+            there = await world.get(f"{base}/memories/{memory}/{end}")
+            needed = "r" if end == "links.json" else "sr"
+            assert (there.status_code == 200) == (set(needed) <= set(world.sees.get(name, ""))), end
+        if "r" in world.sees.get(name, ""):
+            links = (await world.get(f"{base}/memories/{memory}/links.json")).json()
+            linked = {one["id"] for one in (*links["out"], *links["back"])}
+            assert {ids[one] for one in linked} <= world.where("r")
+            assert links["back_total"] <= 2 * len(world.where("r"))
         data = await world.get(f"{base}/memories/{memory}.json")
         known = set(world.sees.get(name, "")) & set("sr")
         assert (data.status_code == 200) == bool(known), name

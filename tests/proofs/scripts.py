@@ -95,6 +95,13 @@ MARKDOWN = (
     f"a | b\n--|--\n<script>{JS}</script> | x",
     f"==<script>{JS}</script>==",
     f"[[x|<script>{JS}</script>]]",
+    f"![[<script>{JS}</script>]]",
+    f"[[javascript:{JS}]]",
+    f"[[x' onmouseover='{JS}]]",
+    f'![[x" onload="{JS}|<img src=x onerror={JS}>]]',
+    f"[[x#<svg onload={JS}>]]",
+    f'[x](<x" onclick="{JS}>)',
+    f"[[x|[y](javascript:{JS})]]",
 )
 """For pages that make HTML of notes."""
 

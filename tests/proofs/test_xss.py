@@ -121,10 +121,15 @@ def server(
             names = [one.name for one in store.collections.list()]
             store.add_many(
                 MemoryDraft(
-                    f"poison number{number} {script}",
+                    f"poison number{number} {script}\n\n![[poison {number - 1}]]\n\n"
+                    f"[[poison {number - 1}|{script}]] [[{script}]]",
                     title=f"{number} {script}",
                     topics=(script, f"number{number}"),
-                    metadata={script: [script, {script: script}], "url": script},
+                    metadata={
+                        script: [script, {script: script}],
+                        "url": script,
+                        "aliases": [f"poison {number}"],
+                    },
                     source=script,
                     ref=f"{script}/{number}",
                     collection=names[number % len(names)],
