@@ -284,6 +284,12 @@ class MemoryStore(Actions):
         )
         return limited
 
+    def apart(self) -> MemoryStore:
+        """The same opened vault, whose actions are reported on their own (:meth:`report_to`)."""
+        other = MemoryStore.__new__(MemoryStore)
+        other._opened = replace(self._opened, heard=None)
+        return other
+
     def report_to(self, heard: Heard | None) -> None:
         """Give the audit trail's event of every action to ``heard``, with its numbers of memories
         opened and returned or changed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TextIO
 from urllib.parse import quote, unquote
 
 import anyio
@@ -77,8 +77,11 @@ def server_for(assistant: Assistant, database: str, run: Run) -> Server[Any]:
     )
 
 
-def serve(assistant: Assistant, database: str) -> None:
-    """Serve one assistant on standard input and output until it closes them."""
+def serve(assistant: Assistant, database: str, *streams: TextIO) -> None:
+    """Serve one assistant until it closes its input.
+
+    ``streams`` are that input and its output: standard ones where none are given.
+    """
 
     async def serving() -> None:
         working = anyio.Lock()  # one call at a time: a vault's writes wait for one another anyhow
@@ -88,7 +91,7 @@ def serve(assistant: Assistant, database: str) -> None:
                 return await to_thread.run_sync(work)
 
         server = server_for(assistant, database, in_thread)
-        async with stdio_server() as (incoming, outgoing):
+        async with stdio_server(*map(anyio.wrap_file, streams)) as (incoming, outgoing):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
     anyio.run(serving)

@@ -7,17 +7,18 @@ path. What is not part of the protocol goes to standard error.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from memory_store.cli.options import key_file_option
-from memory_store.cli.terminal import printable_line
+from memory_store.cli.options import Lent, Serving, key_file_option
+from memory_store.cli.terminal import here_only, printable_line
 from memory_store.cli.vault_argument import VaultCommand, database_argument
 from memory_store.errors import BadInputError, LockedError
 
 if TYPE_CHECKING:
     from memory_store.assistants.assistant import Access
+    from memory_store.store import MemoryStore
 
 INSTALL, DOCTOR = "install", "doctor"
 CLIENT_NAMES = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode", "zed")
@@ -71,6 +72,8 @@ def mcp(
     named = [flag for flag, given in chosen_flags.items() if given]
     if len(named) > 1:
         raise BadInputError(f"choose one of {' and '.join(named)}", named[-1].strip("-"))
+    if action is not None:
+        here_only("an entry")
     if action == DOCTOR:
         _check(client)
         return
@@ -97,16 +100,28 @@ def _serve(
     from memory_store.assistants.server import serve
     from memory_store.assistants.trail import Trail
 
-    with open_store(database, key_file=key_file) as store:
+    def serving(store: MemoryStore) -> Serving:
         trail = Trail(store, name)
         limited = only(store, collection)
         assistant = Assistant(
             limited, access, name, allowance=Allowance(), last_came=trail.last_came
         )
-        try:
-            serve(assistant, store.path.stem)
-        finally:
-            trail.write()
+
+        def until_it_leaves(*streams: TextIO) -> None:
+            try:
+                serve(assistant, database.stem, *streams)
+            finally:
+                trail.write()
+
+        return until_it_leaves
+
+    lent = click.get_current_context().find_object(Lent)
+    if lent is not None:
+        with lent.to(database, key_file, passphrase=False) as store:
+            lent.later.append(serving(store.apart()))
+        return
+    with open_store(database, key_file=key_file) as store:
+        serving(store)()
 
 
 def _check(client: str | None) -> None:
@@ -168,7 +183,14 @@ def _key(database: Path, key_file: Path | None) -> list[str]:
         return ["--key-file", str(Path(checked_key_file(Path(named), database)).resolve())]
     if keyring_may_open(database):
         return []
+    from memory_store.keeper.client import connected
+
+    connection = connected((str(database),))
+    if connection is not None:
+        connection.close()
+        click.echo("It works as long as memory-store unlock keeps the vault open.", err=True)
+        return []
     raise LockedError(
-        "an assistant cannot type a passphrase: give it a key of its own with memory-store keys "
-        "add, then name it with --key-file"
+        "an assistant cannot type a passphrase: run memory-store unlock first, each time; or give "
+        "it a key of its own with memory-store keys add, and name it with --key-file"
     )

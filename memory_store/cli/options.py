@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from msgspec import Struct
+from msgspec import Struct, field
 
 from memory_store.cli.terminal import HereOnly, printable_line
 from memory_store.cli.vault_argument import (
@@ -122,14 +122,20 @@ def _refuse_bytes(parameters: Mapping[str, Any]) -> None:
                 raise BadInputError(f"{name}: this is not valid UTF-8 text", name)
 
 
+Serving = Callable[..., None]
+"""Serves an assistant on two streams that it is given, until the first one ends."""
+
+
 class Lent(Struct, frozen=True):
     """An open vault that commands are done on one after another: see ``keeper_process``.
 
     ``key_files`` are those that a command may name and mean the key that it was opened with.
+    ``later`` is what a command leaves to be done when it has ended, and others may go on.
     """
 
     store: Any
     key_files: tuple[str, ...]
+    later: list[Serving] = field(default_factory=list)
 
     def to(
         self, database: Path, key_file: Path | None, passphrase: bool

@@ -13,6 +13,7 @@ import struct
 import sys
 
 RUNTIME_VARIABLE = "XDG_RUNTIME_DIR"
+RUNTIME_FOLDER = "/run/user/{}"  # what the variable says on Linux with systemd
 NAME = "memory-store"
 SUFFIX = ".socket"
 LONGEST = 103  # bytes of a socket's path, on macOS; Linux takes 107
@@ -27,6 +28,8 @@ def folder(*, make: bool = False) -> str:
     It is in ``XDG_RUNTIME_DIR``, which goes at logout, else in the state folder.
     """
     runtime = os.environ.get(RUNTIME_VARIABLE)
+    if not runtime and os.path.isdir(own := RUNTIME_FOLDER.format(os.getuid())):
+        runtime = own  # assistants start programs with next to no variables
     if runtime:
         _check_own(runtime)
         chosen = os.path.join(runtime, NAME)

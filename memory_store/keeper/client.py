@@ -25,7 +25,9 @@ from memory_store.keeper.frames import (
     MOST_INPUT,
     OUT,
     PAGE,
+    PIECE,
     PROTOCOL,
+    RAW,
     VERSION,
     receive,
     send,
@@ -53,12 +55,16 @@ WRITES = (
     *("add", "edit", "done", "reopen", "delete", "undo", "trash", "publish"),
     *("collections", "sources"),
 )
+COMMAND, ASSISTANT = "command", "mcp"
+"""Kinds of what a keeper is asked to do; the second is a command, too."""
+OF_ENTRIES = ("install", "doctor")  # the words of mcp that serve no assistant
 LOCAL = ("--help", "-h", "-i", "--interactive", "--passphrase", "--expander")
 """Words of what a command does itself."""
 
 CONNECT_SECONDS = 1.0
 ACCEPT_SECONDS = 3.0
-EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
+EXIT_FAILED, EXIT_NO_KEY, EXIT_INTERRUPTED = 1, 3, 130
+LOCKED = "Error: the vault was locked. To go on: memory-store unlock, then start this server again"
 DIED = (
     "Error: the process that keeps the vault open ended before it answered. Look whether it was "
     "done before you run it again."
@@ -82,7 +88,7 @@ def answered(words: list[str], page: Callable[[list[str]], None]) -> int | None:
         return None
     with connection:
         try:
-            return _done(connection, words, page, may_repeat=kept in READS)
+            return _done(connection, kept, words, page)
         except KeyboardInterrupt:
             _write(2, b"\nStopped.\n" if sys.stderr.isatty() else b"Stopped.\n")
             return EXIT_INTERRUPTED
@@ -92,6 +98,8 @@ def _command(words: list[str]) -> str | None:
     """The command that a keeper may do, which the first word names or begins."""
     if not words or words[0].startswith("-"):
         return None
+    if words[0] == ASSISTANT:
+        return None if set(words) & set(OF_ENTRIES) else ASSISTANT
     begun = [name for name in (*READS, *WRITES) if name.startswith(words[0])]
     return begun[0] if begun else None
 
@@ -164,15 +172,15 @@ def as_bytes(text: str) -> str:
 
 def _done(
     connection: socket.socket,
+    kept: str,
     words: list[str],
     page: Callable[[list[str]], None],
-    *,
-    may_repeat: bool,
 ) -> int | None:
     pieces: list[tuple[bytes, bytes]] = []
     accepted = False
     try:
-        asked = {**facts(words), "kind": "command", "terminal": terminal(), "input": "-" in words}
+        doing = ASSISTANT if kept == ASSISTANT else COMMAND
+        asked = {**facts(words), "kind": doing, "terminal": terminal(), "input": "-" in words}
         connection.settimeout(ACCEPT_SECONDS)
         send(connection, ASKED, json.dumps(asked).encode())
         kind, data = receive(connection, MOST_ANSWERED, seconds=ACCEPT_SECONDS)
@@ -189,25 +197,54 @@ def _done(
             kind, data = receive(connection, MOST_ANSWERED)
             if kind in (OUT, ERR, PAGE):
                 pieces.append((kind, data))
-            elif kind == EXIT:
+            elif kind in (EXIT, RAW):
                 break
             else:
                 _say_why(data)
                 return None
     except OSError:
-        if may_repeat or not accepted:
+        if kept not in WRITES or not accepted:
             return None
         _write(2, f"{DIED}\n".encode())
         return EXIT_FAILED
     try:
-        for kind, piece in pieces:
-            if kind == PAGE:
+        for place, piece in pieces:
+            if place == PAGE:
                 page(json.loads(piece))
             else:
-                _write(1 if kind == OUT else 2, piece)
+                _write(1 if place == OUT else 2, piece)
     except BrokenPipeError:  # such as head
         return EXIT_FAILED
-    return int(data)
+    if kind == EXIT:
+        return int(data)
+    try:
+        return _relayed(connection)
+    except OSError:  # the assistant, or the keeper, was killed
+        return EXIT_FAILED
+
+
+def _relayed(connection: socket.socket) -> int:
+    """Hand on what an assistant says, and what it is answered, until either end is done."""
+    from select import select
+
+    sources: list[int | socket.socket] = [0, connection]
+    while True:
+        ready, _, _ = select(sources, [], [])
+        if connection in ready:
+            if not (answer := connection.recv(PIECE)):
+                break
+            _write(1, answer)
+        if 0 in ready:
+            said = os.read(0, PIECE)
+            if said:
+                connection.sendall(said)
+            else:
+                sources.remove(0)
+                connection.shutdown(socket.SHUT_WR)
+    if 0 in sources:  # the assistant has not ended it
+        _write(2, f"{LOCKED}\n".encode())
+        return EXIT_NO_KEY
+    return 0
 
 
 def _say_why(reason: bytes) -> None:

@@ -23,11 +23,11 @@ from msgspec import Struct
 
 from memory_store.cli import main, whole_name
 from memory_store.cli.failures import EXIT_FAILED, EXIT_NO_KEY
-from memory_store.cli.options import Lent
+from memory_store.cli.options import Lent, Serving
 from memory_store.cli.terminal import HereOnly, seen_by
 from memory_store.cli.terminal import Terminal as Seen
-from memory_store.keeper.client import DATABASE_VARIABLE, READS, WRITES
-from memory_store.keeper.frames import ERR, EXIT, OUT, PAGE, YOURSELF
+from memory_store.keeper.client import ASSISTANT, DATABASE_VARIABLE, READS, WRITES
+from memory_store.keeper.frames import ERR, EXIT, OUT, PAGE, RAW, YOURSELF
 from memory_store.store import MemoryStore
 
 Frame = tuple[bytes, bytes]
@@ -82,29 +82,35 @@ class Commands:
         """Whether a key file that a variable names leaves it at the vault that is open."""
         return _text(key_file) in self._lent.key_files
 
-    def run(self, asked: Question, given: bytes) -> list[Frame]:
-        """What the command wrote, in frames, and its exit code; or that its caller has to do it."""
+    def run(self, asked: Question, given: bytes) -> tuple[list[Frame], Serving | None]:
+        """What the command wrote, in frames, and its exit code; or that its caller has to do it.
+
+        Instead of the exit code, what serves an assistant from now on.
+        """
         words = [_text(word) for word in asked.words]
         try:
             with self._one_at_a_time, _at_the_place_of(asked, given) as written:
                 try:
-                    code = _exit_code(words, self._lent)
+                    code = _exit_code(asked.kind, words, self._lent)
+                    serving = self._lent.later.pop() if self._lent.later else None
                 except Exception:  # noqa: BLE001 - its words may quote a memory
                     written.append((ERR, FAULT))
-                    code = EXIT_FAILED
+                    code, serving = EXIT_FAILED, None
         except HereOnly as reason:
-            return [(YOURSELF, str(reason).encode())]
+            return [(YOURSELF, str(reason).encode())], None
+        if serving is not None:
+            return [*written, (RAW, b"")], serving
         if code == EXIT_NO_KEY and self._lent.store.locked:
-            return [(YOURSELF, b"locked")]
-        return [*written, (EXIT, str(code).encode())]
+            return [(YOURSELF, b"locked")], None
+        return [*written, (EXIT, str(code).encode())], None
 
 
-def _exit_code(words: list[str], lent: Lent) -> int:
+def _exit_code(kind: str, words: list[str], lent: Lent) -> int:
     try:
         name = whole_name(words[0])
     except click.UsageError:
         raise HereOnly("command") from None
-    if name not in (*READS, *WRITES):
+    if name not in ((ASSISTANT,) if kind == ASSISTANT else (*READS, *WRITES)):
         raise HereOnly("command")
     try:
         main.main(words, "memory-store", obj=lent)

@@ -8,6 +8,7 @@ answer. Nothing that arrives is executed, unpickled or used as a name of code.
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import selectors
@@ -16,6 +17,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,10 +25,11 @@ from typing import Any
 from msgspec import DecodeError, ValidationError
 from msgspec import json as typed_json
 
+from memory_store.cli.options import Serving
 from memory_store.configuration import config_file
 from memory_store.errors import StorageError
 from memory_store.keeper.address import peer_is_mine
-from memory_store.keeper.client import facts
+from memory_store.keeper.client import ASSISTANT, COMMAND, facts
 from memory_store.keeper.frames import (
     ACCEPTED,
     ANSWER,
@@ -47,6 +50,9 @@ from memory_store.keeper_process.commands import Commands, Question
 from memory_store.store import MemoryStore
 
 MOST_AT_ONCE = 32
+MOST_ASSISTANTS = 16
+LEAVE_SECONDS = 5.0
+MOST_SAID = 64_000_000  # characters of one message, which may hold a memory
 LOOK_SECONDS = 1.0  # between two looks at the limits, the socket and the vault's file
 INPUT_SECONDS = 3600.0  # a person may be typing it
 ANSWER_SECONDS = 60.0  # a caller reads all of it before it prints a word
@@ -63,6 +69,7 @@ class Server:
         self._ending = threading.Event()
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
         self._working = 0
+        self._assistants: set[socket.socket] = set()
         self._count = threading.Lock()
         self._facts = facts(())
         self._code = _code()
@@ -95,6 +102,12 @@ class Server:
         if _identity(self._kept.socket) == self._place:
             os.unlink(self._kept.socket)
         self._socket.close()
+        for assistant in list(self._assistants):
+            with suppress(OSError):  # gone by itself
+                assistant.shutdown(socket.SHUT_RDWR)
+        deadline = time.monotonic() + LEAVE_SECONDS
+        while self._assistants and time.monotonic() < deadline:  # they write what they did
+            time.sleep(0.01)
         self._store.lock()
         signal.set_wakeup_fd(-1)
         for end in (self._woken, self._waking):
@@ -173,20 +186,44 @@ class Server:
                 if kind != INPUT:
                     raise BrokenError("no input")
             connection.settimeout(ANSWER_SECONDS)
-            for frame in self._commands.run(asked, given):
+            frames, serving = self._commands.run(asked, given)
+            for frame in frames:
                 send(connection, *frame)
         finally:
             with self._count:
                 self._working -= 1
                 self._used = _now()
+        if serving is not None:
+            self._serve_assistant(connection, serving)
+
+    def _serve_assistant(self, connection: socket.socket, serving: Serving) -> None:
+        """Serve until the caller goes away, or this process ends. What it says counts as use."""
+        connection.settimeout(None)
+        self._assistants.add(connection)
+        try:
+            with (
+                Said(connection.makefile("rb"), self._touch) as said,
+                connection.makefile("w", encoding="utf-8") as answered,
+            ):
+                serving(said, answered)
+        finally:
+            self._assistants.discard(connection)
+
+    def _touch(self) -> None:
+        self._used = _now()
 
     def _reason_against(self, asked: Question) -> bytes | None:
         """Why a process has to do this itself, if it has."""
         if asked.package != self._facts["package"] or self._older():
             return VERSION
-        if asked.kind != "command" or asked.terminal is None or not asked.words:
+        if asked.kind not in (COMMAND, ASSISTANT) or asked.terminal is None or not asked.words:
             return b"kind"
-        if asked.variables != self._facts["variables"]:
+        if asked.kind == ASSISTANT:  # it is started with few variables
+            if len(self._assistants) >= MOST_ASSISTANTS:
+                return b"room"
+            if not asked.variables.items() <= self._facts["variables"].items():
+                return b"variables"
+        elif asked.variables != self._facts["variables"]:
             return b"variables"
         if asked.key_file and not self._commands.opened_by(asked.key_file):
             return b"key"
@@ -213,6 +250,19 @@ class Server:
         self._ending.set()
         with suppress(BlockingIOError):
             self._waking.send(b"\0")
+
+
+class Said(io.TextIOWrapper):
+    """What an assistant says, line by line; ``told`` learns of each. A very long line is cut."""
+
+    def __init__(self, binary: Any, told: Callable[[], None]) -> None:
+        super().__init__(binary, "utf-8", "replace")
+        self._told = told
+
+    def readline(self, size: int = MOST_SAID, /) -> str:  # type: ignore[override]
+        line = super().readline(size)
+        self._told()
+        return line
 
 
 def _question(connection: socket.socket) -> Question:

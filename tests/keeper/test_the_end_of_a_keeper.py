@@ -14,7 +14,7 @@ from keeping_open import KeptOpen, by_keeper, is_running, start, until
 
 from memory_store.cli import main
 from memory_store.errors import BadInputError
-from memory_store.keeper import client
+from memory_store.keeper import address, client
 from memory_store.keeper.address import folder
 from memory_store.keeper.launch import socket_for
 from memory_store.store import MemoryStore
@@ -178,6 +178,7 @@ def test_without_a_runtime_folder_sockets_lie_in_the_state_folder(
     environment: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.setattr(address, "RUNTIME_FOLDER", "/nowhere/{}")
     found = folder(make=True)
     assert found == os.path.join(os.environ["MEMORY_STORE_STATE"], "run")
     assert os.stat(found).st_mode & 0o777 == 0o700

@@ -1,0 +1,123 @@
+"""An assistant whose server is a keeper: the vault is open, and the limits are the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from keeping_open import KeptOpen, by_keeper, start
+
+from memory_store.cli import main
+from memory_store.store import MemoryStore
+
+pytest.importorskip("mcp", reason="the mcp extra is not installed")
+from click.testing import CliRunner
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+STARTS = [sys.executable, "-m", "memory_store", "mcp"]
+
+
+@asynccontextmanager
+async def assistant(kept: KeptOpen, *flags: str) -> AsyncIterator[ClientSession]:
+    """An assistant's session. It is started with no key: only a keeper can serve it."""
+    passed = {name: value for name, value in os.environ.items() if name.startswith("MEMORY_STORE")}
+    passed.pop("MEMORY_STORE_KEY_FILE", None)
+    passed["XDG_RUNTIME_DIR"] = os.environ["XDG_RUNTIME_DIR"]
+    command, *arguments = STARTS
+    server = StdioServerParameters(
+        command=command, args=[*arguments, str(kept.path), *flags], env=passed
+    )
+    async with (
+        stdio_client(server) as (incoming, outgoing),
+        ClientSession(incoming, outgoing) as session,
+    ):
+        await session.initialize()
+        yield session
+
+
+async def test_it_searches_and_adds_without_a_key(
+    kept: KeptOpen, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    async with assistant(kept, "--write", "--name", "tester") as session:
+        found = await said(session, "memory_search", query="when does the lease end")
+        assert found["results"][0]["title"] == "Lease of the flat"
+        added = await said(
+            session, "memory_add", memories=[{"text": "The gutter leaks above the door"}]
+        )
+        assert added
+        out = by_keeper(capfdbinary, "search", str(kept.path), "gutter", "--mode", "keyword")[1]
+        assert b"The gutter leaks above the door" in out  # others go on beside it
+    with MemoryStore.open(kept.path, key_file=kept.key_file) as store:
+        [memory] = [one for one in store.list() if "gutter" in one.text]
+        assert memory.metadata["by"] == "tester"
+        store.delete(memory.id)
+
+
+async def test_read_only_and_collections_hold(kept: KeptOpen) -> None:
+    async with assistant(kept) as session:
+        offered = {tool.name for tool in (await session.list_tools()).tools}
+        assert "memory_search" in offered
+        assert "memory_add" not in offered
+        refused = await session.call_tool("memory_add", {"text": "may not"})
+        assert refused.is_error
+
+
+def test_a_collection_that_is_not_there_is_said_as_without_a_keeper(kept: KeptOpen) -> None:
+    done = subprocess.run(
+        [*STARTS, str(kept.path), "--collection", "nonsense"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is none named 'nonsense'" in done.stderr
+
+
+def test_a_lock_ends_the_server_and_says_how_to_go_on(vault: KeptOpen, tmp_path: Path) -> None:
+    store, _ = MemoryStore.create(tmp_path / "one.db", key_file=vault.key_file)
+    store.lock()
+    kept = start(tmp_path / "one.db", vault.key_file)
+    server = subprocess.Popen(
+        [*STARTS, str(kept.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    server.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+    server.stdin.flush()
+    assert b'"id":1' in server.stdout.readline()
+    kept.lock()
+    _, err = server.communicate(timeout=30)
+    assert server.returncode == 3
+    assert b"memory-store unlock" in err
+
+
+def test_an_entry_needs_no_key_while_the_vault_is_kept_open(
+    kept: KeptOpen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MEMORY_STORE_KEY_FILE")
+    words = ["mcp", str(kept.path), "install", "zed", "--print"]
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 0
+    assert "as long as memory-store unlock keeps the vault open" in result.stderr
+    assert "--key-file" not in result.stdout
+    monkeypatch.setenv("MEMORY_STORE_KEEPER", "off")
+    refused = CliRunner().invoke(main, words)
+    assert refused.exit_code == 3
+    assert "run memory-store unlock first" in refused.stderr
+
+
+async def said(session: ClientSession, name: str, **arguments: Any) -> Any:
+    """What a tool answers."""
+    answer = await session.call_tool(name, arguments)
+    assert not answer.is_error, answer.content
+    return answer.structured_content
