@@ -26,7 +26,7 @@ PREFIXES = ("", "code.", "collections.", "keys.", "trail.", "trash.")
 NO_ACTIONS = {
     *("create", "open", "lock", "close"),  # the caller's events: it knows why
     *("introduce", "device_keys", "import_device_key"),  # need no key of the vault
-    *("limited_to", "report_to", "search_through"),  # make no use of the vault
+    *("apart", "limited_to", "report_to", "search_through"),  # make no use of the vault
     "lend",  # to a process of our own, which is asked in the name of a search
     *("ask", "answer"),  # made of a search, and of `found_again` for what it found
 }

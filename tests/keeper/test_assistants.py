@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -58,6 +59,25 @@ async def test_it_searches_and_adds_without_a_key(
         [memory] = [one for one in store.list() if "gutter" in one.text]
         assert memory.metadata["by"] == "tester"
         store.delete(memory.id)
+
+
+async def test_the_trail_names_each_assistant_for_what_it_did(
+    kept: KeptOpen, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    async with assistant(kept, "--name", "one") as one, assistant(kept, "--name", "two") as two:
+        await said(one, "memory_search", query="lease")
+        await said(two, "memory_read", ids=[await first_id(two)])
+        by_keeper(capfdbinary, "list", str(kept.path))
+    rows = json.loads(by_keeper(capfdbinary, "audit", str(kept.path), "--json")[1])
+    done = {(row["who"], row["action"]) for row in rows}
+    assert ("assistant one", "search") in done
+    assert ("assistant two", "read") in done
+    assert ("assistant one", "read") not in done
+
+
+async def first_id(session: ClientSession) -> str:
+    found = await said(session, "memory_search", query="lease")
+    return str(found["results"][0]["id"])
 
 
 async def test_read_only_and_collections_hold(kept: KeptOpen) -> None:
