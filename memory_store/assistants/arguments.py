@@ -14,7 +14,7 @@ MOST_AT_ONCE = 50  # memories in one call
 
 Budget = Annotated[
     int,
-    Meta(ge=LEAST_BUDGET, le=MOST_BUDGET, description="Tokens the answer may take, at most"),
+    Meta(ge=LEAST_BUDGET, le=MOST_BUDGET, description="Tokens at most"),
 ]
 Names = list[str]
 

@@ -67,7 +67,7 @@ def server_for(assistant: Assistant, database: str, run: Run) -> Server[Any]:
         "memory-store",
         title="Memories",
         instructions=INSTRUCTIONS,
-        on_list_tools=_listing(assistant),
+        on_list_tools=_listing(assistant, run),
         on_call_tool=_calling(assistant, run),
         on_list_resources=_resources(database),
         on_list_resource_templates=_templates(database),
@@ -104,18 +104,26 @@ def tool(tool: Tool) -> types.Tool:
         description=tool.description,
         input_schema=tool.schema(),
         output_schema=tool.output_schema(),
-        annotations=types.ToolAnnotations(
-            read_only_hint=tool.needs == "read",
-            destructive_hint=tool.destructive,
-            idempotent_hint=tool.idempotent,
-            open_world_hint=False,
-        ),
+        annotations=_hints(tool),
     )
 
 
-def _listing(assistant: Assistant) -> Callable[..., Awaitable[types.ListToolsResult]]:
+def _hints(tool: Tool) -> types.ToolAnnotations:
+    """What a client may know before a call. Of one that only reads nothing more is meant."""
+    if tool.needs == "read":
+        return types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    return types.ToolAnnotations(
+        read_only_hint=False,
+        destructive_hint=tool.destructive,
+        idempotent_hint=tool.idempotent,
+        open_world_hint=False,
+    )
+
+
+def _listing(assistant: Assistant, run: Run) -> Callable[..., Awaitable[types.ListToolsResult]]:
     async def listing(context: Any, parameters: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool(one) for one in tools_of(assistant)])
+        offered = await run(partial(tools_of, assistant), False)
+        return types.ListToolsResult(tools=[tool(one) for one in offered])
 
     return listing
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from memory_store.assistants import reads, writes
+from memory_store.assistants import code, reads, writes
 from memory_store.assistants.answers import (
     Found,
     Listing,
@@ -38,6 +38,7 @@ class Tool(Struct, frozen=True):
     gives: type[Struct]
     work: Callable[[Assistant, Any], Struct]
     needs: Access = "read"
+    of_code: bool = False
     destructive: bool = False
     idempotent: bool = True
 
@@ -46,13 +47,17 @@ class Tool(Struct, frozen=True):
         return _schema(self.takes)
 
     def output_schema(self) -> dict[str, Any]:
-        """JSON Schema of the answer, without references."""
-        return _schema(self.gives)
+        """JSON Schema of the answer, without references. What is not known is left out of it, so
+        nothing in it is null."""
+        found: dict[str, Any] = _without_null(_schema(self.gives))
+        return found
 
 
 def tools_of(assistant: Assistant) -> list[Tool]:
-    """The tools that an assistant is offered: those that its rights are enough for."""
-    return [tool for tool in TOOLS if _may(assistant, tool)]
+    """The tools that an assistant is offered: those that its rights are enough for, and those on
+    source code where it may read some."""
+    with_code = code.has_code(assistant)
+    return [tool for tool in TOOLS if _may(assistant, tool) and (with_code or not tool.of_code)]
 
 
 def call(assistant: Assistant, name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -83,10 +88,27 @@ def _may(assistant: Assistant, tool: Tool) -> bool:
     return ORDER.index(assistant.access) >= ORDER.index(tool.needs)
 
 
+_DESCRIBED = {"Result": Found, "Whole": WereRead}
+"""Records whose fields are described once: in the answer of the tool that is for them."""
+
+
 def _schema(record: type[Struct]) -> dict[str, Any]:
     _, components = msgspec.json.schema_components([record])
+    for name, answer in _DESCRIBED.items():
+        if name in components and record is not answer:
+            components[name] = {"type": "object"}
     found: dict[str, Any] = _inlined(components[record.__name__], components)
     return found
+
+
+def _without_null(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_null(one) for one in schema if one != {"type": "null"}]
+    if not isinstance(schema, dict):
+        return schema
+    inside = {name: _without_null(value) for name, value in schema.items()}
+    several = inside.get("anyOf", ())
+    return several[0] if len(several) == 1 else inside
 
 
 def _inlined(schema: Any, components: Mapping[str, Any]) -> Any:
@@ -97,7 +119,10 @@ def _inlined(schema: Any, components: Mapping[str, Any]) -> Any:
         return schema
     if "$ref" in schema:
         schema = components[schema["$ref"].rpartition("/")[2]]
-    dropped = ("title", "additionalProperties", "default")
+    dropped = {"title", "additionalProperties", "default"}
+    if schema.get("type") == "object":
+        dropped |= {"description"}  # the record's own: its fields say enough
+    dropped |= {name for name, value in schema.items() if name == "required" and not value}
     inside = {name: value for name, value in schema.items() if name not in dropped}
     if "properties" in schema:
         inside["properties"] = {
@@ -133,6 +158,46 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool("memory_read", f"Read memories whole, by id. {DATA}", Read, WereRead, reads.read),
     Tool("tasks", "List tasks, newest first.", Tasks, Listing, reads.tasks),
+    Tool(
+        "code_context",
+        "What a repository is: where it begins, what is used most.",
+        code.Context,
+        code.Told,
+        code.context,
+        of_code=True,
+    ),
+    Tool(
+        "code_outline",
+        "Definitions of a file with lines, and its imports.",
+        code.Outline,
+        code.Told,
+        code.outline,
+        of_code=True,
+    ),
+    Tool(
+        "code_symbols",
+        "Where a name is defined, and who uses it.",
+        code.Symbols,
+        code.Told,
+        code.symbols,
+        of_code=True,
+    ),
+    Tool(
+        "code_impact",
+        "Files that depend on a file or symbol: steps away, path, lines.",
+        code.Impact,
+        code.Told,
+        code.impact,
+        of_code=True,
+    ),
+    Tool(
+        "code_read",
+        f"Lines of a file; next says where to go on. {DATA}",
+        code.Lines,
+        code.WereShown,
+        code.read,
+        of_code=True,
+    ),
     Tool(
         "memory_add",
         "Remember something for the user, word for word. Answers with what is already known, and "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memory_store.index.extras import ExtraKind
+from memory_store.index.outlines import OUTLINES
 
-KINDS: dict[str, ExtraKind] = {}
+KINDS: dict[str, ExtraKind] = {kind.name: kind for kind in (OUTLINES,)}
 """Name → kind. The name stands in clear in the file, and never changes."""

@@ -1,25 +1,31 @@
 """The source files of an opened vault: their paths, symbols and imports, until it is locked.
 
-Boundary: made of the memories that the vault's view may open, and of no other. What is made stands
-with a snapshot, which a lock clears.
+Boundary: made of the sealed outlines of the memories that the vault's view may open, and of no
+other. What is made is kept with a snapshot, which a lock forgets.
+
+A memory is opened only where its outline is missing (it was indexed before there were any: see
+``reindex``), or was made without the grammar that is there now.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from memory_store.code.grammars import grammar, installed
 from memory_store.code.import_graph import ImportGraph, SourceFile, import_graph
-from memory_store.code.languages import language_of_name
-from memory_store.code.symbols import FileSymbols, Symbol, symbols_of
+from memory_store.code.symbols import BY_LINES, FileSymbols, Symbol
+from memory_store.index.outlines import OUTLINES, Outline
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import DONE_SUFFIX, Memory
+from memory_store.session.extras import rows
 from memory_store.session.opened_vault import OpenVault
+from memory_store.session.outlines import outline_of
 from memory_store.text.identifiers import CODE
 from memory_store.vault.rows import open_memories
 
@@ -99,7 +105,7 @@ class CodeFiles:
 
 def code_files(vault: OpenVault) -> tuple[CodeFiles, int]:
     """The source files that this view of the vault may read, as last committed, and how many
-    memories were opened to know them: none where they were known before."""
+    memories were opened to know them: none where their outlines are in the index."""
     opened = 0
     with vault.moment() as (storage, known):
         snapshot = known.snapshot.limited_to(vault.keyring.readable())
@@ -107,13 +113,14 @@ def code_files(vault: OpenVault) -> tuple[CodeFiles, int]:
 
         def read() -> CodeFiles:
             nonlocal opened
-            ids = snapshot.ids(_ordinals(snapshot, openable))
-            files = list[CodeFile]()
-            for start in range(0, len(ids), _AT_ONCE):
-                some = ids[start : start + _AT_ONCE]
-                files += map(code_file, open_memories(storage, vault.keyring, some, known))
-            opened = len(files)
-            return CodeFiles(files)
+            files = {n: one for n, one in _outlined(vault, snapshot) if _is_current(one)}
+            missing = [n for n in _ordinals(snapshot, openable).tolist() if n not in files]
+            opened = len(missing)
+            for start in range(0, len(missing), _AT_ONCE):
+                some = missing[start : start + _AT_ONCE]
+                memories = open_memories(storage, vault.keyring, snapshot.ids(some), known)
+                files |= dict(zip(some, map(_file_of, memories), strict=True))
+            return CodeFiles(files.values())
 
         made: CodeFiles = snapshot.worked_out(f"code files {sorted(openable)}", read)
         return made, opened
@@ -135,15 +142,25 @@ def _ordinals(snapshot: Snapshot, openable: frozenset[str]) -> npt.NDArray[np.in
     return found
 
 
-def code_file(memory: Memory) -> CodeFile:
-    """What is known of a memory that is source code."""
-    path = memory.ref or memory.title or memory.id
-    language = str(memory.metadata.get("language") or language_of_name(path) or "text")
-    return CodeFile(
-        memory.id,
-        memory.collection,
-        memory.source or "",
-        path,
-        language,
-        symbols_of(memory.text, language),
-    )
+def _outlined(vault: OpenVault, snapshot: Snapshot) -> Iterator[tuple[int, CodeFile]]:
+    for ordinal, one in rows(vault, snapshot, OUTLINES):
+        if one.symbols is not None:
+            memory, collection = snapshot.id(ordinal), snapshot.collection(ordinal)
+            yield ordinal, _file(memory, collection, one, one.symbols)
+
+
+def _is_current(file: CodeFile) -> bool:
+    """Whether nothing more is known of a file by a grammar that was added since."""
+    by_lines = file.symbols.made_by == BY_LINES
+    return not (by_lines and installed() and grammar(file.language) is not None)
+
+
+def _file_of(memory: Memory) -> CodeFile:
+    outline = outline_of(memory)
+    assert outline.symbols is not None  # only source code is opened for it
+    return _file(memory.id, memory.collection, outline, outline.symbols)
+
+
+def _file(memory: str, collection: str, outline: Outline, symbols: FileSymbols) -> CodeFile:
+    path, source, language = outline.path, outline.source, outline.language
+    return CodeFile(memory, collection, source, path, language, symbols)

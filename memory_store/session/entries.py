@@ -21,8 +21,10 @@ from msgspec import Struct, msgpack
 
 from memory_store.code.facts import facts
 from memory_store.crypto.blinding import Blinder
+from memory_store.index.outlines import OUTLINES
 from memory_store.index.segment import IndexEntry
 from memory_store.records import DONE_SUFFIX, Memory
+from memory_store.session.outlines import outline_of
 from memory_store.text.chunks import Span, passages, windows
 from memory_store.text.identifiers import CODE, path_terms
 from memory_store.text.language import detect_language
@@ -48,7 +50,7 @@ Vectors = npt.NDArray[np.float32]
 
 Record = Callable[[Memory, str], Struct]
 """Makes a kind's record of a memory that is analysed as in a language."""
-RECORDS: dict[str, Record] = {}
+RECORDS: dict[str, Record] = {OUTLINES.name: outline_of}
 """By the kinds of :data:`memory_store.index.kinds.KINDS`: what makes a document's record."""
 
 

@@ -39,7 +39,7 @@ def shop(empty_vault: Vault, tmp_path: Path) -> Vault:
 def test_a_repository_is_read_from_the_terminal(shop: Vault) -> None:
     shown = code(shop, "symbols", "QuixoticBox.open").stdout
     assert "boxes.py:2-4 method QuixoticBox.open\n    def open(self, key)\n" in shown
-    assert shown.endswith("\n2 memories opened\n")
+    assert shown.endswith("\n0 memories opened\n")
     shown = code(shop, "outline", "boxes.py").stdout
     assert "        1-4  class QuixoticBox\n        2-4    def open(self, key)\n" in shown
     assert "\nImported by\n  app.py\n" in shown
@@ -53,7 +53,7 @@ def test_a_repository_is_read_from_the_terminal(shop: Vault) -> None:
 
 def test_json_has_what_programs_need(shop: Vault) -> None:
     found = json.loads(code(shop, "read", "boxes.py:3", "--snap", "function", "--json").stdout)
-    assert (found["line"], found["end_line"], found["opened"]) == (2, 4, 3)
+    assert (found["line"], found["end_line"], found["opened"]) == (2, 4, 1)
     again = code(shop, "read", "boxes.py", "--if-changed", found["hash"], "--json")
     assert json.loads(again.stdout)["unchanged"] is True
 

@@ -7,9 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from memory_store.code import grammars
 from memory_store.errors import BadInputError, LockedError, NotFoundError
+from memory_store.index.kinds import KINDS
+from memory_store.index.outlines import OUTLINES
 from memory_store.records import MemoryDraft
 from memory_store.scopes import Scope
+from memory_store.session.entries import RECORDS
 from memory_store.store import MemoryStore
 
 BOXES = '''"""Boxes of the shop."""
@@ -208,9 +212,9 @@ def test_a_repository_is_known_in_a_budget(shop: MemoryStore) -> None:
 
 
 def test_every_answer_says_how_many_memories_it_opened(shop: MemoryStore) -> None:
-    with_id = shop.code.outline("boxes.py").id
-    assert shop.code.symbols("turn").opened == 0  # known since
-    assert shop.code.read(with_id).opened == 1
+    found = shop.code.outline("boxes.py")
+    assert found.opened == shop.code.symbols("turn").opened == shop.code.context().opened == 0
+    assert shop.code.read(found.id).opened == 1
     heard: list[tuple[str, int, int]] = []
     shop.report_to(lambda *event: heard.append(event))
     shop.code.read("boxes.py")
@@ -260,7 +264,54 @@ def test_tables_have_every_definition_and_every_use(shop: MemoryStore) -> None:
 
 def test_a_locked_vault_answers_nothing(tmp_path: Path, store: MemoryStore) -> None:
     store.add("def a_b(): pass\n", type="code", ref="a.py")
-    assert store.code.symbols("a_b").opened == 1
+    assert store.code.symbols("a_b").opened == 0
     store.lock()
     with pytest.raises(LockedError):
         store.code.symbols("a_b")
+
+
+def test_a_vault_of_before_outlines_answers_the_same_and_opens_for_it(
+    store: MemoryStore, key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.delitem(RECORDS, OUTLINES.name)
+        before.delitem(KINDS, OUTLINES.name)
+        draft = MemoryDraft("def ab_initio(): pass\n", type="code", ref="a.py")
+        store.add_many([draft, MemoryDraft("A note.")], embed=False)
+    found = store.code.symbols("ab_initio")
+    assert ([one.file for one in found.definitions], found.opened) == (["a.py"], 1)
+    assert store.reindex() == 2
+    again = store.code.symbols("ab_initio")
+    assert (again.definitions, again.opened) == (found.definitions, 0)
+    assert store.verify()["failures"] == []
+
+
+def test_files_that_were_indexed_without_grammars_are_read_again_when_there_are_some(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.setattr(grammars, "installed", lambda: False)
+        text = "import os\nclass Box:\n    def open(self): pass\n"
+        draft = MemoryDraft(text, type="code", ref="a.py")
+        other = MemoryDraft("open: box\n", type="code", ref="box.unheard-of")
+        store.add_many([draft, other], embed=False)
+    found = store.code.symbols("Box.open")
+    assert found.opened == 1  # no grammar knows more of the other one
+
+
+SECRETS = ("zanzibar", "quixotic", "src/hidden", "MumbleImport", "frobnicate")
+
+
+def test_nothing_of_an_outline_stands_in_the_file(store: MemoryStore, tmp_path: Path) -> None:
+    text = (
+        "from src.hidden import MumbleImport\n\nclass Zanzibar:\n"
+        "    def quixotic(self):\n        return frobnicate()\n"
+    )
+    draft = MemoryDraft(text, type="code", ref="src/hidden/zanzibar.py", source="/home/quixotic")
+    store.add_many([draft], embed=False)
+    assert store.code.symbols("quixotic").definitions[0].file == "src/hidden/zanzibar.py"
+    files = [one for one in store.path.parent.iterdir() if one.is_file()]
+    written = b"".join(one.read_bytes() for one in files).lower()
+    assert len(written) > 10_000
+    for secret in SECRETS:
+        assert secret.lower().encode() not in written

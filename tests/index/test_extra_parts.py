@@ -34,6 +34,14 @@ def shouted(memory: Memory, language: str) -> Shouted:
     return Shouted([word for word in memory.text.split() if word.isupper()])
 
 
+@pytest.fixture(autouse=True)
+def _no_other_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vaults of before there were any kinds."""
+    for name in [*KINDS]:
+        monkeypatch.delitem(KINDS, name)
+        monkeypatch.delitem(RECORDS, name)
+
+
 @pytest.fixture
 def kind(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     """A kind that the vault knows once this is called."""

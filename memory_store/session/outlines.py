@@ -1,0 +1,21 @@
+"""What the index keeps of a file of source code besides words: its outline.
+
+Boundary: opened text comes in, names and lines go out. They are sealed with the segment.
+"""
+
+from __future__ import annotations
+
+from memory_store.code.languages import language_of_name
+from memory_store.code.symbols import symbols_of
+from memory_store.index.outlines import Outline
+from memory_store.records import DONE_SUFFIX, Memory
+from memory_store.text.identifiers import CODE
+
+
+def outline_of(memory: Memory, language: str = CODE) -> Outline:
+    """The outline of a memory: an empty one where it is no source code."""
+    if memory.type.removesuffix(DONE_SUFFIX) != CODE:
+        return Outline()
+    path = memory.ref or memory.title or memory.id
+    written_in = str(memory.metadata.get("language") or language_of_name(path) or "text")
+    return Outline(path, memory.source or "", written_in, symbols_of(memory.text, written_in))

@@ -1,0 +1,99 @@
+"""The tools that read repositories: offered where there is source code, within their budgets."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from memory_store.access import Grants
+from memory_store.assistants.assistant import Assistant
+from memory_store.assistants.tools import call, tools_of
+from memory_store.errors import MemoryStoreError, NotFoundError
+from memory_store.records import MemoryDraft
+from memory_store.scopes import EVERYTHING
+from memory_store.store import MemoryStore
+
+BOXES = (
+    "from keys import turn\n\n\nclass QuixoticBox:\n    def open(self, key):\n"
+    "        first = turn(key)\n        return first\n"
+)
+NAMES = {"code_context", "code_outline", "code_symbols", "code_impact", "code_read"}
+
+
+@pytest.fixture
+def shop(store: MemoryStore) -> MemoryStore:
+    """A vault with two files of source code, and a note."""
+    files = {"boxes.py": BOXES, "keys.py": "def turn(key):\n    return key\n" + "# more\n" * 400}
+    drafts = [
+        MemoryDraft(text, type="code", ref=name, metadata={"language": "python"}, collection="shop")
+        for name, text in files.items()
+    ]
+    store.add_many([*drafts, MemoryDraft("A note.", collection="notes")], embed=False)
+    return store
+
+
+def offered(assistant: Assistant) -> set[str]:
+    return {tool.name for tool in tools_of(assistant)}
+
+
+def test_they_are_offered_where_there_is_source_code_to_read(
+    shop: MemoryStore, make_store: Any
+) -> None:
+    assert offered(Assistant(shop)) >= NAMES
+    assert not offered(Assistant(make_store("other.db"))) & NAMES
+    searcher = Assistant(shop, grants=Grants(search=EVERYTHING))
+    assert not offered(searcher) & NAMES
+    for name, given in {
+        "code_context": {},
+        "code_outline": {"file": "boxes.py"},
+        "code_symbols": {"name": "turn"},
+        "code_impact": {"of": "turn"},
+        "code_read": {"file": "boxes.py"},
+    }.items():
+        with pytest.raises(NotFoundError, match="no source code in here"):
+            call(searcher, name, given)
+    shop.lock()
+    assert not offered(Assistant(shop)) & NAMES
+
+
+def test_a_repository_is_read_by_an_assistant(shop: MemoryStore) -> None:
+    helper = Assistant(shop)
+    assert "2 files" in call(helper, "code_context", {})["lines"][0]
+    assert call(helper, "code_outline", {"file": "boxes.py"})["lines"] == [
+        "boxes.py: python, 7 lines",
+        "4-7 class QuixoticBox",
+        "5-7   def open(self, key)",
+        "imports keys.py",
+    ]
+    assert call(helper, "code_symbols", {"name": "turn"})["lines"] == [
+        "keys.py:1-2 function turn: def turn(key)",
+        "used in boxes.py:1,6 QuixoticBox.open",
+    ]
+    assert call(helper, "code_impact", {"of": "keys.py"})["lines"] == ["1 boxes.py"]
+    found = call(helper, "code_read", {"file": "boxes.py:6", "whole": True})
+    assert (found["file"], found["opened"]) == ("boxes.py:5-7", 1)
+    assert found["lines"][0] == "    def open(self, key):"
+    again = call(helper, "code_read", {"file": "boxes.py", "if_changed": found["hash"]})
+    assert (again["unchanged"], again["lines"]) == (True, [])
+
+
+@pytest.mark.parametrize("budget", [100, 300])
+def test_an_answer_keeps_its_budget_and_says_where_to_go_on(shop: MemoryStore, budget: int) -> None:
+    helper, place, lines = Assistant(shop), "keys.py", 0
+    while place:
+        found = call(helper, "code_read", {"file": place, "budget": budget})
+        assert len(json.dumps(found, separators=(",", ":"))) <= 4 * budget
+        lines, place = lines + len(found["lines"]), found.get("next", "")
+    assert lines == 402
+    for name, given in {"code_context": {}, "code_outline": {"file": "keys.py"}}.items():
+        found = call(helper, name, {**given, "budget": budget})
+        assert len(json.dumps(found, separators=(",", ":"))) <= 4 * budget
+
+
+def test_a_refusal_names_what_would_work(shop: MemoryStore) -> None:
+    with pytest.raises(MemoryStoreError, match="there is: QuixoticBox"):
+        call(Assistant(shop), "code_symbols", {"name": "QuixoticBocks"})
+    with pytest.raises(MemoryStoreError, match="hops"):
+        call(Assistant(shop), "code_impact", {"of": "turn", "hops": 99})
