@@ -12,7 +12,6 @@ name that is used.
 from __future__ import annotations
 
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_store.code.grammars import grammar, installed
@@ -34,6 +33,8 @@ class Queries(NamedTuple):
 @cache
 def queries(language: str) -> Queries | None:
     """The queries of a language; ``None`` where there is no query file or no grammar."""
+    from importlib.resources import files  # when code is read
+
     name = _SAME_SYNTAX.get(language, language)
     file = files("memory_store.code") / "queries" / f"{name}.scm"
     if not file.is_file():

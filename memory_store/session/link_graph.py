@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from memory_store.records.links import PARENT, SUPERSEDES
-from memory_store.text.link_names import Names, keys_of_link, names_of
-from memory_store.text.links import MARKDOWN, WIKI
+from memory_store.text.link_names import MARKDOWN, WIKI, Names, keys_of_link, names_of
 from memory_store.vault.rows import open_head
 
 if TYPE_CHECKING:

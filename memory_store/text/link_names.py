@@ -15,8 +15,8 @@ from unicodedata import normalize
 
 from msgspec import Struct
 
-from memory_store.text.links import WIKI
-
+WIKI, MARKDOWN = "wiki", "markdown"
+"""How a link is written: ``[[target|words]]``, or ``[words](target.md)``."""
 NOTE_SUFFIXES = (".md", ".markdown")
 MOST_PARTS = 32  # of a path that are names of their own, counted from its end
 

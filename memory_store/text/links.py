@@ -13,14 +13,15 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from markdown_it import MarkdownIt
 from msgspec import Struct
 
-WIKI, MARKDOWN = "wiki", "markdown"
-"""How a link is written: ``[[target|words]]``, or ``[words](target.md)``."""
+from memory_store.text.link_names import MARKDOWN, WIKI
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 LONGEST_TEXT = 1_000_000  # characters; a longer text has no links
 LONGEST_BLOCK = 20_000  # of one paragraph; a longer one was not written by hand, and shows as text
@@ -110,6 +111,8 @@ def markdown_link(address: str) -> Link | None:
 
 @cache
 def _blocks() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # when a text is read for links: it takes 15 ms
+
     return MarkdownIt("commonmark", {"html": False}).enable("table").disable("inline")
 
 

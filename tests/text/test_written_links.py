@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_store.text.link_names import keys_of_link, names_of
-from memory_store.text.links import MARKDOWN, WIKI, Link, links, links_of_fields, section
+from memory_store.text.link_names import MARKDOWN, WIKI, keys_of_link, names_of
+from memory_store.text.links import Link, links, links_of_fields, section
 
 
 def targets(text: str) -> list[str]:

@@ -10,8 +10,6 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from memory_store.code.chunks import code_chunks, line_of
-from memory_store.code.definitions import definitions, enclosing
 from memory_store.records import DONE_SUFFIX, Memory, Passage
 from memory_store.search.candidates import Scored
 from memory_store.search.reranking.cross_encoder import around as near
@@ -88,6 +86,9 @@ def _code_preview(memory: Memory, matcher: Marker) -> Preview:
 
     Longer words count for more: a compound name is rarer than its parts.
     """
+    from memory_store.code.chunks import code_chunks, line_of  # few answers show code
+    from memory_store.code.definitions import definitions, enclosing
+
     text, language = memory.text, str(memory.metadata["language"])
     found = definitions(text, language)
     named = [(one.start, matcher.met(one.name)) for one in found]
