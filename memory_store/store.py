@@ -115,6 +115,15 @@ class Trash(Actions):
     empty = late(lambda: actions.trash.empty)
 
 
+class Review(Actions):
+    """What in a vault may want putting in order, and what can be done with a pair."""
+
+    list = late(lambda: actions.review.listed)
+    keep = late(lambda: actions.review.keep)
+    merge = late(lambda: actions.review.merge)
+    supersede = late(lambda: actions.review.supersede)
+
+
 class MemoryStore(Actions):
     """An unlocked vault. Close it, or use it as a context manager, to lock it again.
 
@@ -141,6 +150,10 @@ class MemoryStore(Actions):
     @property
     def code(self) -> Code:
         return Code(self._opened)
+
+    @property
+    def review(self) -> Review:
+        return Review(self._opened)
 
     @property
     def trash(self) -> Trash:

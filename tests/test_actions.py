@@ -14,14 +14,14 @@ from memory_store.errors import MemoryStoreError, ReadOnlyError
 from memory_store.importing.job import ImportJob, ImportRequest
 from memory_store.records import MemoryChange, MemoryDraft
 from memory_store.session import unlock
-from memory_store.store import Code, Collections, Keys, MemoryStore, Trail, Trash
+from memory_store.store import Code, Collections, Keys, MemoryStore, Review, Trail, Trash
 from memory_store.vault.audit_events import ACTIONS, FAILED_UNLOCK, IMPORT, LOCK, UNLOCK
 from memory_store.vault.storage.file_access import file_access
 
 PASSPHRASE = "seven words that stand in no dictionary"
 
-PARTS = (MemoryStore, Code, Collections, Keys, Trail, Trash)
-PREFIXES = ("", "code.", "collections.", "keys.", "trail.", "trash.")
+PARTS = (MemoryStore, Code, Collections, Keys, Review, Trail, Trash)
+PREFIXES = ("", "code.", "collections.", "keys.", "review.", "trail.", "trash.")
 
 NO_ACTIONS = {
     *("create", "open", "lock", "close"),  # the caller's events: it knows why
@@ -149,6 +149,9 @@ def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Call
         "keys.rotate_root": keys.rotate_root,
         "keys.share": lambda: keys.share("work", "Grace"),
         "trail.keep": lambda: store.trail.keep([], days=0, most=1),
+        "review.keep": lambda: store.review.keep(ids["note"], ids["task"]),
+        "review.merge": lambda: store.review.merge(ids["note"], ids["task"]),
+        "review.supersede": lambda: store.review.supersede(ids["note"], ids["task"]),
         "trash.restore": lambda: store.trash.restore(store.trash.list()[0].id),
         "trash.empty": store.trash.empty,
     }

@@ -6,6 +6,7 @@ writes       add memories, import files, index again
 edits        change, add and delete memories, one or many at once; publish one elsewhere
 code         source code by its syntax: outlines, symbols, who depends on what, parts of files
 collections  their names, settings and members, how current they are; delete one by its key
+review       what may want putting in order, and what is done with a pair
 landscape    topics that stand together, and what stands there
 key_…        slots, devices, rotation, sharing
 settings     what holds for the whole vault, and where its topics are kept
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         key_slots,
         landscape,
         links,
+        review,
         settings,
         sources,
         trail,

@@ -65,7 +65,7 @@ def edit(opened: Opened, /, memory_id: str, **changes: Any) -> Memory:
     Raises NotFoundError, ConflictError (see ``expected_version``), BadInputError.
     """
     changes["version"] = changes.pop("expected_version", None)
-    return _edited(opened, [read_record(MemoryChange, {"id": memory_id, **changes})])[0]
+    return change_many(opened, [read_record(MemoryChange, {"id": memory_id, **changes})])[0]
 
 
 @action(EDIT, writes=True, counts=lambda edited: (len(edited), len(edited)))
@@ -76,10 +76,13 @@ def edit_many(opened: Opened, edits: Iterable[MemoryChange], *, refs: bool = Tru
     Raises NotFoundError, BadRowsError and ConflictError, whose ``ids`` are not at the version
     that was expected.
     """
-    return _edited(opened, [*edits], refs=refs)
+    return change_many(opened, [*edits], refs=refs)
 
 
-def _edited(opened: Opened, edits: Sequence[MemoryChange], *, refs: bool = True) -> list[Memory]:
+def change_many(
+    opened: Opened, edits: Sequence[MemoryChange], *, refs: bool = True
+) -> list[Memory]:
+    """See :func:`edit_many`; for other actions."""
     vault = opened.vault
     named = [replace(edit, id=resolve(vault, edit.id, refs=refs)) for edit in edits]
     _refuse_twice([edit.id for edit in named])
@@ -184,7 +187,7 @@ def delete(opened: Opened, memory_id: str, *, now: bool = False) -> None:
 
     ``now`` erases it everywhere, with all that the trash has of it. Raises NotFoundError.
     """
-    _deleted(opened.vault, {memory_id: None}, now=now)
+    remove_many(opened, {memory_id: None}, now=now)
 
 
 @action(DELETE, writes=True, counts=lambda gone: (0, gone))
@@ -201,12 +204,14 @@ def delete_many(
     where some have another.
     """
     versions = ids if isinstance(ids, Mapping) else dict.fromkeys(ids)
-    return _deleted(opened.vault, versions, refs=refs, now=now)
+    return remove_many(opened, versions, refs=refs, now=now)
 
 
-def _deleted(
-    vault: OpenVault, versions: Mapping[str, int | None], *, refs: bool = True, now: bool = False
+def remove_many(
+    opened: Opened, versions: Mapping[str, int | None], *, refs: bool = True, now: bool = False
 ) -> int:
+    """See :func:`delete_many`; for other actions."""
+    vault = opened.vault
     resolved = {resolve(vault, given, refs=refs): version for given, version in versions.items()}
     held_to = {one: version for one, version in resolved.items() if version is not None}
     return delete_memories(vault, [*resolved], versions=held_to, now=now)
@@ -243,7 +248,7 @@ def _of_type(opened: Opened, memory_id: str, changed: Callable[[str], str]) -> M
     kind = changed(before.type)
     if kind == before.type and opened.vault.discloses(before.collection):
         return shown(opened.vault, [before])[0]
-    return _edited(opened, [MemoryChange(before.id, type=kind)])[0]
+    return change_many(opened, [MemoryChange(before.id, type=kind)])[0]
 
 
 def _changed(pair: tuple[Memory, MemoryChange]) -> Memory:

@@ -89,7 +89,7 @@ def regions(
     )
 
 
-def _unit(vectors: Vectors) -> Vectors:
+def unit_rows_of(vectors: Vectors) -> Vectors:
     """Those of length 1; zeros stay zero."""
     lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
     return (vectors / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32)
@@ -123,7 +123,7 @@ def _meanings(
     starts = np.searchsorted(topics[order], np.arange(count))
     rank = np.arange(len(order)) - starts[topics[order]]
     sampled = order[rank < SAMPLE]
-    vectors, embedded = _of_documents(snapshot, documents[sampled])
+    vectors, embedded = document_means(snapshot, documents[sampled])
     sums = np.zeros((count, vectors.shape[1]), np.float32)
     present, begins = np.unique(topics[sampled], return_index=True)
     if len(present):
@@ -134,10 +134,10 @@ def _meanings(
     if known.any():
         means -= means[known].mean(axis=0)
     means[~known] = 0
-    return _unit(means), known
+    return unit_rows_of(means), known
 
 
-def _of_documents(snapshot: Snapshot, ordinals: Numbers) -> tuple[Vectors, npt.NDArray[np.bool_]]:
+def document_means(snapshot: Snapshot, ordinals: Numbers) -> tuple[Vectors, npt.NDArray[np.bool_]]:
     """The mean vector of each document, float32 [n, dimensions], and which have one (bool [n]).
 
     Of the model that made most of them: others cannot be compared.
@@ -228,7 +228,7 @@ def _by_meaning(
     centres = np.zeros((len(leaders), means.shape[1]), np.float32)
     carried = region_of >= 0
     np.add.at(centres, region_of[carried], means[carried])
-    centres = _unit(centres)
+    centres = unit_rows_of(centres)
     rest = mask.copy()
     rest[documents] = False
     places = []
@@ -237,8 +237,8 @@ def _by_meaning(
         return []
     for start in range(0, len(left), AT_ONCE):
         some = left[start : start + AT_ONCE]
-        vectors, _ = _of_documents(snapshot, some)
-        similar = _unit(vectors) @ centres.T
+        vectors, _ = document_means(snapshot, some)
+        similar = unit_rows_of(vectors) @ centres.T
         best = similar.argmax(axis=1)
         near = similar[np.arange(len(some)), best] >= BELONGS
         places.append([some[near & (best == number)] for number in range(len(leaders))])

@@ -1,0 +1,219 @@
+"""Order in one's own memories: what to look through, and what can be done with a pair.
+
+Boundary: opens the memories that it shows, where the keys do, and heads of those near to them, for
+topics. Pairs are found by vectors and tags in memory. What is done with a pair is an edit or a
+deletion as any other: the trash has the way back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from msgspec.structs import replace
+
+from memory_store.actions.action import Opened, action
+from memory_store.actions.attempts import again_if_overtaken, with_succession
+from memory_store.actions.edits import change_many, remove_many
+from memory_store.actions.reads import open_all, open_heads, open_one, shown
+from memory_store.actions.writes import write
+from memory_store.dates import validity
+from memory_store.errors import BadInputError
+from memory_store.importing import drafts
+from memory_store.index.likeness import Ordinals, Pair, likeness, nearest, newest, untagged
+from memory_store.index.snapshot import Filters, Mask, Snapshot
+from memory_store.records import DONE_SUFFIX, Memory, MemoryChange, Review, Reviewed, ReviewedPair
+from memory_store.session.opened_vault import OpenVault
+from memory_store.text.canonical import normalise_topic
+from memory_store.text.identifiers import CODE
+from memory_store.titles import shown_title
+from memory_store.vault.audit_events import EDIT, READ
+
+SAME, SAME_DEVIATIONS = 0.93, 6.0  # cosine from which two texts say the same; see ``likeness``
+APART, APART_DEVIATIONS = 0.70, 4.0  # … from which one may replace the other, by topic
+MAY_REPLACE = frozenset({"fact", "preference", "decision", "note"})
+MOST, MOST_LISTED = 20, 100  # of each kind that is shown
+LOOKED_AT = 400  # pairs that may be shown: those that are kept both drop out
+BEGINNING = 200  # characters of a text
+NEAR, SUGGESTED, SHARED = 8, 3, 2  # neighbours whose topics count, topics, neighbours that have one
+DISTINCT = "distinct_from"  # metadata: ids of memories that this one is kept beside
+
+
+def _listed(found: Review) -> tuple[int, int]:
+    count = 2 * len(found.same) + 2 * len(found.apart) + len(found.over) + len(found.untagged)
+    return count, count
+
+
+@action(READ, writes=False, counts=_listed)
+def listed(opened: Opened, *, limit: int = MOST) -> Review:
+    """What may want putting in order, at most ``limit`` of each kind, of all that may be read.
+
+    Raises BadInputError.
+    """
+    if not 1 <= limit <= MOST_LISTED:
+        raise BadInputError(f"limit: 1 to {MOST_LISTED} expected", "limit")
+    vault = opened.vault
+    snapshot = vault.snapshot()
+    readable = snapshot.mask(Filters(collections=tuple(vault.keyring.openable())))
+    readable &= ~_code(snapshot)
+    valid = snapshot.mask(Filters(**validity(None, superseded=False))) & readable
+    found = likeness(snapshot, valid, APART, APART_DEVIATIONS, LOOKED_AT)
+    bound = max(SAME, found.usual + SAME_DEVIATIONS * found.spread)
+    ids = snapshot.ids([one for pair in found.pairs for one in (pair.newer, pair.older)])
+    memories = {one.id: one for one in shown(vault, open_all(vault, list(dict.fromkeys(ids))))}
+    same, apart = list[ReviewedPair](), list[ReviewedPair]()
+    for pair in found.pairs:
+        both = _both(snapshot, pair, memories)
+        if both is None or _kept_beside(*both):
+            continue
+        if pair.near >= bound:
+            same.append(_pair(*both, pair.near))
+        elif _may_replace(*both):
+            apart.append(_pair(*both, pair.near))
+    over = _over(vault, snapshot, readable & ~valid)
+    without = newest(snapshot, np.flatnonzero(untagged(snapshot, valid)))
+    return Review(
+        same=tuple(same[:limit]),
+        apart=tuple(apart[:limit]),
+        over=tuple(map(_short, over[:limit])),
+        untagged=_suggested(vault, snapshot, valid, without[:limit]),
+        counts={
+            "same": len(same),
+            "apart": len(apart),
+            "over": len(over),
+            "untagged": int(np.count_nonzero(untagged(snapshot, valid))),
+        },
+        compared=found.compared,
+    )
+
+
+@action(EDIT, writes=True, counts=lambda _: (2, 1))
+def keep(opened: Opened, one: str, other: str) -> None:
+    """Keep both of a pair: they are not shown as one again. Raises NotFoundError."""
+    newer, older = _opened_pair(opened.vault, one, other)
+    said = [*newer.metadata.get(DISTINCT, ()), older.id]
+    change = MemoryChange(newer.id, metadata={**newer.metadata, DISTINCT: said})
+    change_many(opened, [replace(change, expected_version=newer.version)])
+
+
+@action(EDIT, writes=True, counts=lambda _: (2, 2))
+def merge(opened: Opened, one: str, other: str) -> Memory:
+    """Make one memory of a pair: the newer, with the topics of both, and with the older's text
+    below its own where that says more. The older goes to the trash. Raises NotFoundError."""
+    newer, older = _opened_pair(opened.vault, one, other)
+    change = MemoryChange(newer.id, add_topics=older.topics, expected_version=newer.version)
+    if _words(older.text) not in _words(newer.text):
+        change = replace(change, text=f"{newer.text.rstrip()}\n\n{older.text.lstrip()}")
+    merged = change_many(opened, [change])[0]
+    remove_many(opened, {older.id: older.version})
+    return merged
+
+
+@action(EDIT, writes=True, counts=lambda _: (2, 2))
+def supersede(opened: Opened, older: str, newer: str) -> Memory:
+    """Let a memory take the place of another, which stays, and is valid until the new one began.
+
+    Raises NotFoundError, BadInputError.
+    """
+    vault = opened.vault
+
+    def attempt() -> Memory:
+        old, new = (open_one(vault, given, refs=False) for given in (older, newer))
+        if old.id == new.id:
+            raise BadInputError("a memory cannot take its own place", "newer")
+        after = drafts.next_version(new, supersedes=old.id)
+        write(opened, with_succession(vault, [after]))
+        return shown(vault, [after])[0]
+
+    return again_if_overtaken(vault, attempt)
+
+
+def _opened_pair(vault: OpenVault, one: str, other: str) -> tuple[Memory, Memory]:
+    """The newer and the older of two memories."""
+    both = [open_one(vault, given, refs=False) for given in (one, other)]
+    if both[0].id == both[1].id:
+        raise BadInputError("two memories expected, not one twice", "other")
+    newer, older = sorted(both, key=lambda memory: (memory.created, memory.id), reverse=True)
+    return newer, older
+
+
+def _code(snapshot: Snapshot) -> Mask:
+    codes = [n for n, name in enumerate(snapshot.types) if name.removesuffix(DONE_SUFFIX) == CODE]
+    return np.isin(snapshot.type_codes, codes)
+
+
+def _both(
+    snapshot: Snapshot, pair: Pair, memories: Mapping[str, Memory]
+) -> tuple[Memory, Memory] | None:
+    newer, older = (memories.get(snapshot.id(one)) for one in (pair.newer, pair.older))
+    return (newer, older) if newer is not None and older is not None else None
+
+
+def _kept_beside(newer: Memory, older: Memory) -> bool:
+    return any(
+        other.id in one.metadata.get(DISTINCT, ())
+        for one, other in ((newer, older), (older, newer))
+    )
+
+
+def _may_replace(newer: Memory, older: Memory) -> bool:
+    """Whether one is a statement about the same as the other, later."""
+    common = set(map(normalise_topic, newer.topics)) & set(map(normalise_topic, older.topics))
+    kinds = {newer.type, older.type} <= MAY_REPLACE
+    return bool(common) and kinds and newer.created > older.created
+
+
+def _over(vault: OpenVault, snapshot: Snapshot, mask: Mask) -> list[Memory]:
+    """What is valid no longer and has no successor, the last that ended first."""
+    ended = np.flatnonzero(mask & (snapshot.valid_to < time.time()))
+    ended = ended[np.argsort(-snapshot.valid_to[ended], kind="stable")][:LOOKED_AT]
+    opened = {one.id: one for one in shown(vault, open_all(vault, snapshot.ids(ended)))}
+    in_order = (opened.get(one) for one in snapshot.ids(ended))
+    return [one for one in in_order if one is not None and one.superseded_by is None]
+
+
+def _suggested(
+    vault: OpenVault, snapshot: Snapshot, valid: Mask, asked: Ordinals
+) -> tuple[Reviewed, ...]:
+    """Memories without a topic, with the topics that several of their neighbours have."""
+    tagged = np.flatnonzero(valid & ~untagged(snapshot, valid))
+    near = nearest(snapshot, asked, tagged, NEAR)
+    heads = open_heads(vault, snapshot.ids(np.unique(np.concatenate([*near, asked[:0]]))))
+    opened = {one.id: one for one in shown(vault, open_all(vault, snapshot.ids(asked)))}
+    found = []
+    for ordinal, others in zip(asked.tolist(), near, strict=True):
+        memory = opened.get(snapshot.id(ordinal))
+        if memory is None:
+            continue
+        said = (heads[one].topics.values() for one in snapshot.ids(others) if one in heads)
+        counts = Counter(topic for topics in said for topic in set(topics))
+        common = [name for name, count in _ordered(counts) if count >= SHARED][:SUGGESTED]
+        found.append(replace(_short(memory), suggested=tuple(common)))
+    return tuple(found)
+
+
+def _ordered(counts: Mapping[str, int]) -> Iterable[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+
+
+def _pair(newer: Memory, older: Memory, near: float) -> ReviewedPair:
+    return ReviewedPair(_short(newer), _short(older), round(near, 3))
+
+
+def _short(memory: Memory) -> Reviewed:
+    return Reviewed(
+        id=memory.id,
+        title=shown_title(memory.title, memory.text),
+        type=memory.type,
+        created=memory.created,
+        collection=memory.collection,
+        topics=memory.topics,
+        begins=_words(memory.text)[:BEGINNING],
+        valid_to=memory.valid_to,
+    )
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())

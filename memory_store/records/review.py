@@ -1,0 +1,55 @@
+"""What a person may want to put in order: memories that say the same, that may contradict, that are
+over, that have no topic.
+
+Boundary: titles, beginnings of texts and topics are opened text. They live for one call, are never
+cached by this package and never logged.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+
+class Reviewed(Struct, frozen=True):
+    """A memory in short. ``begins`` is the beginning of its text, ``suggested`` are topics that
+    memories near to it have."""
+
+    id: str
+    title: str
+    type: str
+    created: str
+    collection: str
+    topics: tuple[str, ...] = ()
+    begins: str = ""
+    valid_to: str | None = None
+    suggested: tuple[str, ...] = ()
+
+
+class ReviewedPair(Struct, frozen=True):
+    """Two memories, the newer first, and how near they are: their cosine, 1 for the same words."""
+
+    newer: Reviewed
+    older: Reviewed
+    near: float
+
+
+class Review(Struct, frozen=True):
+    """``same``: pairs that say nearly the same. ``apart``: near ones with a topic in common, of
+    which the newer may replace the older. ``over``: valid no longer, without a successor.
+    ``untagged``: without a topic. ``counts`` are how many of each there are, ``compared`` how many memories, the
+    newest, were held against each other."""
+
+    same: tuple[ReviewedPair, ...]
+    apart: tuple[ReviewedPair, ...]
+    over: tuple[Reviewed, ...]
+    untagged: tuple[Reviewed, ...]
+    counts: dict[str, int]
+    compared: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """The review as JSON-ready data."""
+        found: dict[str, Any] = msgspec.to_builtins(self)
+        return found

@@ -1,0 +1,126 @@
+"""Order in one's own memories: what is shown, and what becomes of a pair."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from memory_store.cli import main
+from memory_store.errors import BadInputError
+from memory_store.records import MemoryDraft
+from memory_store.scopes import Scope
+from memory_store.store import MemoryStore
+
+KEY = "The spare key of the boat hangs behind the pump in the engine room"
+
+
+@pytest.fixture
+def store(make_store: Callable[..., MemoryStore]) -> MemoryStore:
+    store = make_store()
+    for number, thing in enumerate(("ferry", "lease", "rye bread", "heat pump", "dentist")):
+        store.add(f"All about the {thing}, number {number}, and nothing else.", topics=[thing])
+    return store
+
+
+def same(store: MemoryStore) -> list[tuple[str, str]]:
+    return [(pair.newer.id, pair.older.id) for pair in store.review.list().same]
+
+
+def test_what_says_the_same_is_a_pair_the_newer_first(store: MemoryStore) -> None:
+    old = store.add(f"{KEY}.", created="2024-01-01", topics=["boat"])
+    new = store.add(f"{KEY}!", created="2025-01-01", topics=["boat"])
+    assert same(store) == [(new.id, old.id)]
+
+
+def test_equal_texts_are_a_pair_without_vectors_too(store: MemoryStore) -> None:
+    made = [MemoryDraft(KEY, created=f"{year}-01-01") for year in (2024, 2025)]
+    old, new = store.add_once(made, embed=False)
+    (pair,) = store.review.list().same
+    assert (pair.newer.id, pair.older.id) == (new.memory.id, old.memory.id)
+    assert pair.near == 1.0
+
+
+def test_a_pair_that_is_kept_is_not_shown_again(store: MemoryStore) -> None:
+    old, new = (store.add(KEY, created=f"{year}-01-01") for year in (2024, 2025))
+    store.review.keep(old.id, new.id)
+    assert same(store) == []
+    store.undo()
+    assert same(store) == [(new.id, old.id)]
+
+
+def test_merged_memories_are_one_with_the_words_and_topics_of_both(store: MemoryStore) -> None:
+    old = store.add(f"{KEY}. The code is on the tag.", created="2024-01-01", topics=["keys"])
+    new = store.add(f"{KEY}.", created="2025-01-01", topics=["boat"])
+    merged = store.review.merge(old.id, new.id)
+    assert (merged.id, merged.topics) == (new.id, ("boat", "keys"))
+    assert merged.text == f"{KEY}.\n\n{KEY}. The code is on the tag."
+    assert [one.id for one in store.trash.list() if one.change == "deleted"] == [old.id]
+
+
+def test_nothing_is_said_twice_by_a_merger(store: MemoryStore) -> None:
+    old = store.add(KEY, created="2024-01-01")
+    new = store.add(f"{KEY}, as of May.", created="2025-01-01")
+    assert store.review.merge(new.id, old.id).text == f"{KEY}, as of May."
+
+
+def test_a_superseded_memory_ends_where_its_successor_begins(store: MemoryStore) -> None:
+    old = store.add(KEY, created="2024-01-01", topics=["boat"])
+    new = store.add(KEY, created="2025-01-01", topics=["boat"])
+    assert store.review.supersede(old.id, new.id).supersedes == old.id
+    ended = store.get(old.id)
+    assert (ended.superseded_by, ended.valid_to) == (new.id, new.created)
+    assert same(store) == []
+
+
+def test_one_memory_is_no_pair(store: MemoryStore) -> None:
+    (one, *_) = store.list()
+    for act in (store.review.keep, store.review.merge, store.review.supersede):
+        with pytest.raises(BadInputError):
+            act(one.id, one.id)
+    with pytest.raises(BadInputError, match="limit"):
+        store.review.list(limit=0)
+
+
+def test_what_is_over_and_what_has_no_topic_is_listed(store: MemoryStore) -> None:
+    over = store.add("The gate code is 4711.", valid_to="2024-02-01", topics=["gate"])
+    plain = store.add("The lamp in the hall flickers.")
+    found = store.review.list()
+    assert [one.id for one in found.over] == [over.id]
+    assert [one.id for one in found.untagged] == [plain.id]
+    assert found.counts == {"same": 0, "apart": 0, "over": 1, "untagged": 1}
+
+
+def test_topics_of_several_neighbours_are_suggested_and_never_given(store: MemoryStore) -> None:
+    for day in range(1, 4):
+        store.add(f"{KEY}, said {day} times.", topics=["boat"], created=f"2024-01-0{day}")
+    plain = store.add(f"{KEY}, I think.")
+    (one,) = store.review.list().untagged
+    assert one.suggested[:1] == ("boat",)
+    assert store.get(plain.id).topics == ()
+
+
+def test_others_collections_have_no_part_in_it(store: MemoryStore) -> None:
+    work = store.collections.create("work")
+    store.add(KEY, collection="work", created="2024-01-01")
+    store.add(KEY, created="2025-01-01")
+    assert len(same(store)) == 1
+    found = store.limited_to(Scope(frozenset([work.id]))).review.list()
+    assert found.same == ()
+    assert found.counts["untagged"] == 1
+
+
+def test_the_command_lists_it(store: MemoryStore, key_file: Path) -> None:
+    store.add(KEY, created="2024-01-01")
+    store.add(KEY, created="2025-01-01", title="Spare key")
+    words = [str(store.path), "--key-file", str(key_file)]
+    shown = CliRunner().invoke(main, ["review", *words]).output
+    assert "Say nearly the same (1)" in shown
+    assert "Spare key" in shown
+    found = json.loads(CliRunner().invoke(main, ["review", *words, "--json"]).output)
+    assert found["same"][0]["newer"]["title"] == "Spare key"
+    refused = CliRunner().invoke(main, ["review", *words, "-i"])
+    assert (refused.exit_code, "-i needs a terminal" in refused.output) == (2, True)
