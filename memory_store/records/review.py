@@ -37,10 +37,13 @@ class ReviewedPair(Struct, frozen=True):
 
 
 class Review(Struct, frozen=True):
-    """``same``: pairs that say nearly the same. ``apart``: near ones with a topic in common, of
-    which the newer may replace the older. ``over``: valid no longer, without a successor.
-    ``untagged``: without a topic. ``counts`` are how many of each there are, ``compared`` how many memories, the
-    newest, were held against each other."""
+    """Pairs and memories to look at.
+
+    ``same``: pairs that say nearly the same. ``apart``: near ones with a topic in common, of which
+    the newer may replace the older. ``over``: valid no longer, without a successor. ``untagged``:
+    without a topic. ``counts`` are how many of each there are, ``compared`` how many memories, the
+    newest, were held against each other.
+    """
 
     same: tuple[ReviewedPair, ...]
     apart: tuple[ReviewedPair, ...]
