@@ -20,6 +20,7 @@ from memory_store.importing.source_file import LIMITS, Failure, Found, Skip, Sou
 from memory_store.importing.walker import FOLDERS_NEVER_ENTERED, MAX_FOLDER_DEPTH
 from memory_store.index.landscape import HEIGHT as MAP_HEIGHT
 from memory_store.index.landscape import WIDTH as MAP_WIDTH
+from memory_store.late_vectors import BackgroundEmbedding
 from memory_store.records.explanation import Account, Stages, Verdict
 from memory_store.records.request import NO, YES
 from memory_store.records.visibility import ForSearchers, InPart, shown_to_searchers

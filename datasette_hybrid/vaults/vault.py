@@ -20,7 +20,14 @@ from pathlib import Path
 from memory_store import host
 from memory_store.access import STRICT
 from memory_store.errors import LockedError, MemoryStoreError, StorageError
-from memory_store.host import EVERYTHING, FileAccess, MemoryStore, Scope, Searchers
+from memory_store.host import (
+    EVERYTHING,
+    BackgroundEmbedding,
+    FileAccess,
+    MemoryStore,
+    Scope,
+    Searchers,
+)
 
 from .. import background
 from ..audit.recorder import Recorder
@@ -29,7 +36,7 @@ from ..permissions.asker import NO_ASKER, asker
 from ..permissions.membership import Membership
 from ..permissions.sessions import Sessions
 from . import opening
-from .embedding import BackgroundEmbedding, EmbeddingNow
+from .embedding import EmbeddingNow
 from .questions import Pairs, Questions
 from .views import Views
 
@@ -427,7 +434,7 @@ class Vault:
     def _embed_later(self, store: MemoryStore) -> None:
         wanted = self._stays and self.settings.background_embedding and not self.access.read_only
         if wanted and self._embedding is None:
-            self._embedding = BackgroundEmbedding(store, self.log)
+            self._embedding = BackgroundEmbedding(store, self.log, background.begin)
             self._embedding.begin()
 
     def _wipe(self, reason: str = "", *, exchanged: bool = False) -> None:

@@ -47,11 +47,13 @@ from memory_store.keeper.frames import (
 )
 from memory_store.keeper.launch import Kept
 from memory_store.keeper_process.commands import Commands, Question
+from memory_store.late_vectors import BackgroundEmbedding
 from memory_store.store import MemoryStore
 
 MOST_AT_ONCE = 32
 MOST_ASSISTANTS = 16
 LEAVE_SECONDS = 5.0
+EMBEDDING_SECONDS = 20.0  # a model loads in less
 MOST_SAID = 64_000_000  # characters of one message, which may hold a memory
 LOOK_SECONDS = 1.0  # between two looks at the limits, the socket and the vault's file
 INPUT_SECONDS = 3600.0  # a person may be typing it
@@ -69,6 +71,8 @@ class Server:
         self._ending = threading.Event()
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
         self._working = 0
+        self._threads: list[threading.Thread] = []
+        self._embedding = BackgroundEmbedding(store, lambda _: None, self._begin)
         self._assistants: set[socket.socket] = set()
         self._count = threading.Lock()
         self._facts = facts(())
@@ -105,6 +109,9 @@ class Server:
         for assistant in list(self._assistants):
             with suppress(OSError):  # gone by itself
                 assistant.shutdown(socket.SHUT_RDWR)
+        self._embedding.stop()
+        for thread in self._threads:
+            thread.join(EMBEDDING_SECONDS)  # a process that ends inside of a model crashes
         deadline = time.monotonic() + LEAVE_SECONDS
         while self._assistants and time.monotonic() < deadline:  # they write what they did
             time.sleep(0.01)
@@ -117,6 +124,7 @@ class Server:
     def serve(self) -> None:
         """Answer until it is time to end."""
         self._begun = self._used = _now()
+        self._embed()
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
@@ -193,6 +201,7 @@ class Server:
             with self._count:
                 self._working -= 1
                 self._used = _now()
+        self._embed()
         if serving is not None:
             self._serve_assistant(connection, serving)
 
@@ -208,6 +217,15 @@ class Server:
                 serving(said, answered)
         finally:
             self._assistants.discard(connection)
+
+    def _embed(self) -> None:
+        """Look whether memories have no vectors yet, not too often, and give them theirs."""
+        self._embedding.look()
+
+    def _begin(self, name: str, call: Callable[[], object], _: object) -> None:
+        thread = threading.Thread(target=call, name=name, daemon=True)
+        thread.start()
+        self._threads = [*(one for one in self._threads if one.is_alive()), thread]
 
     def _touch(self) -> None:
         self._used = _now()

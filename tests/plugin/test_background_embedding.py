@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from datasette_hybrid.vaults import embedding
 from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.late_vectors import BackgroundEmbedding
 from memory_store.records import MemoryDraft
 from memory_store.scopes import EVERYTHING
 from memory_store.session import reindex
@@ -27,7 +27,7 @@ class Breath:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reached, self.release = threading.Event(), threading.Event()
-        plain, breaths = embedding.BackgroundEmbedding._breathe, count(1)
+        plain, breaths = BackgroundEmbedding._breathe, count(1)
 
         def waiting(one: Any) -> None:
             if next(breaths) > 1:
@@ -35,7 +35,7 @@ class Breath:
                 self.release.wait(PATIENCE)
             plain(one)
 
-        monkeypatch.setattr(embedding.BackgroundEmbedding, "_breathe", waiting)
+        monkeypatch.setattr(BackgroundEmbedding, "_breathe", waiting)
 
     async def wait(self) -> None:
         assert await asyncio.to_thread(self.reached.wait, PATIENCE)
