@@ -24,12 +24,12 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
 from benchmarks.development_sets import DevelopmentSet, development_sets
-from benchmarks.fitting import (
-    DEPTH,
-    DISCOUNTS,
+from benchmarks.sealed import EQUAL, SealedPart
+from memory_store.evaluation import MEASURES
+from memory_store.evaluation.fusion_evidence import as_searches, by_fusion, judged_search
+from memory_store.evaluation.fusion_fit import (
     READ,
     Probability,
     Searches,
@@ -38,24 +38,14 @@ from benchmarks.fitting import (
     calibration_error,
     fitted,
     reliability,
-    weights_of,
 )
-from benchmarks.sealed import EQUAL, Ranker, SealedPart
-from memory_store.evaluation import MEASURES
-from memory_store.evaluation.runs import DEFAULT_DEPTH, Catalogue
-from memory_store.records import SearchRequest, search_request
-from memory_store.search.fusion.evidence import FEATURES, Evidence, evidence
-from memory_store.search.fusion.learned import USUAL, weights_for
-from memory_store.search.legs.retrieval import fetch
-from memory_store.search.query.analysis import analyse
-from memory_store.search.query.language import parse, resolve_mode
-from memory_store.search.query.plan import Search, make_plan
-from memory_store.search.recipes import DEFAULT
-from memory_store.search.trace import Trace
+from memory_store.evaluation.runs import Catalogue
+from memory_store.models.embedder import load_embedder
+from memory_store.search.fusion.evidence import FEATURES
+from memory_store.search.fusion.learned import column, numbers_for
 
 CHOSEN_BY = 1_966  # any number: the same queries every time
 MOST_QUERIES = 150  # of a set: all sets in a few minutes, means to about ± .03
-MODE = "hybrid"
 LEGS = ({"mode": "keyword"}, {"mode": "vector"}, {"mode": EQUAL})
 
 
@@ -89,46 +79,21 @@ class HeldOut(Struct, frozen=True):
 def searches(wanted: DevelopmentSet, folder: Path, most: int) -> Searches:
     """The evidence for what at most ``most`` queries of a set find."""
     asked, measure = _asked(wanted, most), MEASURES[wanted.measure]
-    features, grades, ideal, relevant, read, legs = [], [], [], [], [], []
+    found, legs = [], []
     for number, part in enumerate(wanted.parts):
         sealed = SealedPart(part, wanted.vault(folder, number, part))
         catalogue = Catalogue(sealed.references())
         for query in asked[number]:
-            text, judged = part.queries[query], catalogue.judged(part.judgements[query])
+            text, grades = part.queries[query], part.judgements[query]
+            judged = catalogue.judged(grades)
+            ranked = (sealed.rank(text, **leg) for leg in LEGS)
             legs.append(
-                [
-                    measure(catalogue.units(id_ for id_, _ in found.results), judged)
-                    for found in (sealed.rank(text, **leg) for leg in LEGS)
-                ]
+                [measure(catalogue.units(id_ for id_, _ in one.results), judged) for one in ranked]
             )
-            ids, found = gathered(sealed, search_request(text))
-            features.append(found.features)
-            grades.append([max(judged.get(unit, 0), 0) for unit in catalogue.units(ids)])
-            best = sorted((grade for grade in judged.values() if grade > 0), reverse=True)
-            relevant.append(len(best))
-            ideal.append(sum(np.array(best[:DEPTH]) * DISCOUNTS[: len(best)]))
-            read.append(found.best_read)
+            found.append(judged_search(sealed.context, text, grades, catalogue))
         sealed.close()
-    longest = max([READ, *map(len, grades)])
-    shape = (len(grades), longest)
-    table, values = np.zeros((*shape, len(FEATURES)), np.float32), np.full(shape, -1.0)
-    for row, (one, own) in enumerate(zip(features, grades, strict=True)):
-        table[row, : len(own)], values[row, : len(own)] = one, own
-    numbers = (np.array(column, float) for column in (ideal, relevant, read))
     best_leg = float(np.mean(legs, axis=0).max())
-    return Searches(
-        wanted.name, table, values, *numbers, best_leg, wanted.measure.startswith("recall")
-    )
-
-
-def gathered(sealed: Ranker, request: SearchRequest) -> tuple[list[str], Evidence]:
-    """The ids of what the legs list, and the evidence for each: content once, by id."""
-    context = sealed.context
-    analysis = analyse(parse(request), context, request)
-    plan = replace(make_plan(MODE, request, depth=DEFAULT_DEPTH), recipe=DEFAULT)
-    search = Search(context, plan, analysis, Trace())
-    found = evidence(fetch(search), search)
-    return [context.snapshot.id(ordinal) for ordinal in found.ordinals.tolist()], found
+    return as_searches(found, wanted.name, best_leg, wanted.measure.startswith("recall"))
 
 
 def _asked(wanted: DevelopmentSet, most: int) -> list[list[str]]:
@@ -137,22 +102,15 @@ def _asked(wanted: DevelopmentSet, most: int) -> list[list[str]]:
         (number, query)
         for number, part in enumerate(wanted.parts)
         for query, grades in part.judgements.items()
-        if query in part.queries and max(grades.values()) > 0 and _by_fusion(part.queries[query])
+        if query in part.queries and max(grades.values()) > 0 and by_fusion(part.queries[query])
     ]
     drawn = random.Random(CHOSEN_BY).sample(every, min(most, len(every)))
     return [[query for number, query in drawn if number == one] for one in range(len(wanted.parts))]
 
 
-def _by_fusion(query: str) -> bool:
-    """Whether nothing must be opened to rank a query's answers."""
-    request = search_request(query)
-    parsed = parse(request)
-    return resolve_mode(request) == MODE and not (parsed.required or parsed.excluded)
-
-
 def held_out(sets: Sequence[Searches], of_all: Values) -> Iterator[HeldOut]:
     """Each set with the numbers that the others choose."""
-    shipped = weights_of(weights_for(USUAL).weights)
+    shipped = column(numbers_for(load_embedder().name).weights)
     for one in sets:
         others = [other for other in sets if other is not one]
         weights = fitted(others)

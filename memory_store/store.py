@@ -209,6 +209,7 @@ class MemoryStore(Actions):
     settings = late(lambda: actions.settings.settings)
     set_topics = late(lambda: actions.settings.set_topics)
     set_trash = late(lambda: actions.settings.set_trash)
+    set_ranking = late(lambda: actions.settings.set_ranking)
     stats = vaults.stats
     embedding = vaults.embedding
     embedder = vaults.embedder

@@ -12,13 +12,19 @@ from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are no part of the package
 
-from benchmarks import fitting, quality, tuning
+from benchmarks import quality, tuning
 from benchmarks.development_sets import DevelopmentSet, Gate, development_sets, set_names, tidy
 from benchmarks.gates import Figures, Reranking, failures
 from benchmarks.sealed import SealedPart
-from memory_store.evaluation import Estimate, compare, evaluate, one_evaluation_folder
+from memory_store.evaluation import (
+    Estimate,
+    compare,
+    evaluate,
+    fusion_fit,
+    one_evaluation_folder,
+)
 from memory_store.search.fusion.evidence import FEATURES
-from memory_store.search.fusion.learned import USUAL, weights_for
+from memory_store.search.fusion.learned import USUAL, column, numbers_for
 
 TEXTS = {
     "lease": "The lease of the flat ends in May. The landlord wants the deposit settled.",
@@ -177,44 +183,44 @@ def test_tuning_ranks_as_the_product_does(small_set: DevelopmentSet, tmp_path: P
     sealed.close()
     tried = tuning.searches(small_set, tmp_path, most=10)
     assert len(tried.read) == len(words)
-    shipped = fitting.weights_of(weights_for(USUAL).weights)
+    shipped = column(numbers_for(USUAL).weights)
     reached = tried.reached(tried.scores(shipped))
     assert reached == pytest.approx(found.run("default").estimate("ndcg@10").mean)
 
 
-def searches_where(best: int, seed: int) -> fitting.Searches:
+def searches_where(best: int, seed: int) -> fusion_fit.Searches:
     """Forty searches of thirty candidates; the feature ``best`` says which of them is relevant."""
     rng = np.random.default_rng(seed)
     features = rng.random((40, 30, len(FEATURES))).astype(np.float32)
     grades = np.zeros((40, 30))
     grades[np.arange(40), features[:, :, best].argmax(axis=1)] = 1
     ones = np.ones(40)
-    return fitting.Searches("made up", features, grades, ones, ones, ones, 0.5, False)
+    return fusion_fit.Searches("made up", features, grades, ones, ones, ones, 0.5, False)
 
 
 def test_the_feature_that_tells_answers_apart_is_found() -> None:
     for best in (0, 2, 5):
         tried = searches_where(best, seed=best)
-        weights = fitting.fitted([tried])
+        weights = fusion_fit.fitted([tried])
         assert tried.reached(tried.scores(weights)) > 0.95
         assert weights[best] == max(weights[[0, 1, 2, 5]])
 
 
 def test_probabilities_are_as_often_right_as_they_say() -> None:
     sets = [searches_where(2, seed) for seed in range(6)]
-    weights = fitting.fitted(sets[:5])
-    scores, unread, relevant = sets[5].first(weights, fitting.READ)
-    said = fitting.calibrated(sets[:5], weights).of(scores, unread)
+    weights = fusion_fit.fitted(sets[:5])
+    scores, unread, relevant = sets[5].first(weights, fusion_fit.READ)
+    said = fusion_fit.calibrated(sets[:5], weights).of(scores, unread)
     assert said.mean() == pytest.approx(relevant.mean(), abs=0.02)
-    assert fitting.calibration_error(said, relevant) < 0.05
-    assert fitting.calibration_error(np.full(len(relevant), 0.9), relevant) > 0.5
+    assert fusion_fit.calibration_error(said, relevant) < 0.05
+    assert fusion_fit.calibration_error(np.full(len(relevant), 0.9), relevant) > 0.5
 
 
 def test_what_is_learned_without_a_set_is_measured_on_it() -> None:
     sets = [searches_where(2, 1), searches_where(2, 2), searches_where(0, 3)]
-    *_, other = tuning.held_out(sets, fitting.fitted(sets))
-    assert other.held_out == sets[2].reached(sets[2].scores(fitting.fitted(sets[:2])))
-    assert other.held_out < sets[2].reached(sets[2].scores(fitting.fitted(sets[2:])))
+    *_, other = tuning.held_out(sets, fusion_fit.fitted(sets))
+    assert other.held_out == sets[2].reached(sets[2].scores(fusion_fit.fitted(sets[:2])))
+    assert other.held_out < sets[2].reached(sets[2].scores(fusion_fit.fitted(sets[2:])))
 
 
 def test_a_set_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -157,6 +157,7 @@ def context(opened: Opened) -> SearchContext:
         unnamed=vault.unnamed,
         indexed_with={c: settings.of(c) for c in snapshot.collections},
         own_models=frozenset(one.collection for one in settings.choices if one.embedder),
+        fitted={one.model: one.numbers for one in settings.rankings},
         find_expansion=lambda *question: expansions.find(vault.reader(), *question),
         keep_expansion=expansions.keep,
         fetch_model=lambda: _fetch_command(opened),

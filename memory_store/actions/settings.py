@@ -10,6 +10,7 @@ from collections.abc import Callable
 from memory_store.actions.action import Opened, action, batches
 from memory_store.errors import BadInputError, ConflictError
 from memory_store.records import VaultSettings
+from memory_store.records.fusion import FittedFusion
 from memory_store.session.whole_vault import WholeVault
 from memory_store.vault import topic_table, trash
 from memory_store.vault.audit_events import ERASE
@@ -41,7 +42,25 @@ def settings(opened: Opened) -> VaultSettings:
         collections=len(known.collections),
         created=known.created or None,
         revision=known.revision,
+        rankings=known.rankings,
     )
+
+
+@action(None, writes=True)
+def set_ranking(opened: Opened, fitted: FittedFusion | None) -> None:
+    """Weigh evidence by numbers of the vault's own, or by the general ones again (``None``).
+
+    They are sealed in the settings, and hold for every program that opens the vault with the
+    owner's key. Raises BadInputError for a part of a vault or a key that is not the owner's,
+    TamperedError, ReadOnlyError, StorageError.
+    """
+    vault = opened.vault.whole_vault()
+    vault.keyring.check_owner()
+    with vault.writing() as storage, storage.transaction(vault.keyring):
+        known = vault.stored_settings(storage)
+        rankings = () if fitted is None else known.with_ranking(fitted)
+        if rankings != known.rankings:
+            vault.change_settings(storage, present=known, rankings=rankings)
 
 
 @action(None, writes=True, in_batches=True)

@@ -69,6 +69,8 @@ NAMED_REFS = 5  # of those that are not there; --json names all
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write query, ref, rank and score; several runs: one file each, with the run's name",
 )
+@click.option("--fit", is_flag=True, help="Fit the default ranking to these judgements")
+@click.option("--dry-run", is_flag=True, help="With --fit: report, and keep nothing")
 @json_option("Print every figure as JSON")
 def eval_(
     store: MemoryStore,
@@ -85,6 +87,8 @@ def eval_(
     depth: int,
     losses: int,
     run_out: Path | None,
+    fit: bool,
+    dry_run: bool,
     as_json: bool,
 ) -> None:
     """Measure which ranking is best with judgements of your own.
@@ -94,11 +98,15 @@ def eval_(
     memory-store eval notes.db --queries queries.jsonl --qrels qrels.tsv \\
         --recipe default --recipe gnosis --mode keyword --losses 5
     memory-store eval measured.db --folder scifact --add
+    memory-store eval notes.db --queries queries.jsonl --qrels qrels.tsv --fit --dry-run
 
     Every --recipe and every --mode is a run of its own; the first one (recipes before modes) is
     what the others are held against. Without either: the default recipe, keyword and vector.
     With --reranker a run is called after both, such as default+maxsim; run eval once for each
     reranker to compare them.
+
+    --fit takes 20 judged queries or more. It keeps only what helps on queries that were left out,
+    sealed in the vault. Take it back with: memory-store settings notes.db ranking general
     """
     from memory_store.evaluation import evaluate
 
@@ -111,6 +119,15 @@ def eval_(
         raise BadInputError(
             "eval: give either --queries and --qrels, or --folder (with or without --add)", "folder"
         )
+    if fit:
+        if recipe or mode or reranker or run_out or losses:
+            raise BadInputError("fit: goes with queries and judgements alone", "fit")
+        from memory_store.cli.ranking_fit import fit as fit_ranking
+
+        fit_ranking(store, asked, judgements, dry_run=dry_run, as_json=as_json)
+        return
+    if dry_run:
+        raise BadInputError("dry_run: only with --fit", "dry_run")
     shared = {"reranker": reranker, "expander": expander}
     switches = {"rerank": not no_rerank, "expand": not no_expand}
     runs, notes = _runs(store, recipe, mode)

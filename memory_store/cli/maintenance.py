@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
 _MARKS = {"ok": "ok     ", "missing": "MISSING", "off": "off    "}
+SHOWN = (
+    *("vault", "format", "profile", "topics", "trash", "model", "ranking"),
+    *("collections", "created"),
+)
 TOPICS = {
     "table": "table: hashed in the file, so that SQL can join by them",
     "memory": "memory: the file holds no hashes of them, so SQL cannot join by them",
@@ -230,6 +234,7 @@ def settings(store: MemoryStore, name: str | None, value: str | None, as_json: b
     memory-store settings notes.db topics memory
     memory-store settings notes.db topics table
     memory-store settings notes.db trash 7
+    memory-store settings notes.db ranking general
 
     Topics are searched in memory in any case. In the table memory_topics they are hashed besides,
     so that SQL can join by them. A thief of the file sees there which memories share a topic, and
@@ -239,6 +244,8 @@ def settings(store: MemoryStore, name: str | None, value: str | None, as_json: b
 
     "trash" is for how many days what you delete or change stays in the vault, sealed; 0 keeps
     nothing, and erases what is there.
+
+    "ranking general" forgets what eval --fit fitted to your judgements.
     """
     if name is not None:
         _change(store, name, value)
@@ -259,8 +266,15 @@ def _change(store: MemoryStore, name: str, value: str | None) -> None:
             raise BadInputError("settings trash: say for how many days; 0 keeps nothing", "value")
         store.set_trash(int(value))
         return
+    if name == "ranking":
+        if value != "general":
+            raise BadInputError("settings ranking: say general; eval --fit fits your own", "value")
+        store.set_ranking(None)
+        return
     if name != "topics":
-        raise BadInputError(f"settings: topics and trash can be changed, not {name!r}", "name")
+        raise BadInputError(
+            f"settings: topics, trash and ranking can be changed, not {name!r}", "name"
+        )
     if value is None:
         raise BadInputError("settings topics: say table or memory", "value")
     with Progress() as progress:
@@ -273,15 +287,22 @@ def _change(store: MemoryStore, name: str, value: str | None) -> None:
         )
 
 
+def _rankings(found: VaultSettings) -> str:
+    """Whose numbers weigh evidence in this vault."""
+    own = (
+        f"fitted to {one.queries:,} of your queries on {one.day} for {one.model}"
+        for one in found.rankings
+    )
+    return "; ".join(own) or "general"
+
+
 def _setting_lines(found: VaultSettings) -> Iterator[str]:
     shown = asdict(found) | {
         "topics": TOPICS[found.topics],
         "trash": f"{found.trash} days" if found.trash else "off: what is deleted is erased at once",
         "model": found.model or "none yet",
         "created": found.created or "not known to this key",
+        "ranking": _rankings(found),
     }
-    for name in (
-        *("vault", "format", "profile", "topics", "trash", "model"),
-        *("collections", "created"),
-    ):
+    for name in SHOWN:
         yield f"{name:<13}{printable_line(str(shown[name]))}"

@@ -7,7 +7,7 @@ segment (or is a view into a buffer handed over to it) and is zeroed by :meth:`S
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -73,10 +73,15 @@ class Pairs:
 
     def rows(self, pair: int) -> Array:
         """The row numbers of documents that hold the pair with the 64-bit hash ``pair``."""
-        wanted = np.uint32(pair >> 32)
-        start = np.searchsorted(self.hashes, wanted, side="left")
-        end = np.searchsorted(self.hashes, wanted, side="right")
+        ((start, end),) = self.slices([pair])
         return self.docs[start:end]
+
+    def slices(self, pairs: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Where in ``docs`` the rows of each of some 64-bit hashes stand."""
+        wanted = np.array([pair >> 32 for pair in pairs], dtype=np.uint32)
+        starts = self.hashes.searchsorted(wanted, side="left")
+        ends = self.hashes.searchsorted(wanted, side="right")
+        return zip(starts.tolist(), ends.tolist(), strict=True)
 
 
 class Late(Generic[T]):

@@ -192,6 +192,17 @@ def has_pair(snapshot: Snapshot, pair: HashGroup, ordinals: Array | None = None)
     return held if ordinals is None else held[ordinals]
 
 
+def pairs_held(snapshot: Snapshot, pairs: Sequence[HashGroup]) -> npt.NDArray[np.float64]:
+    """How many of some adjacent pairs each document of the snapshot holds, float64 [documents]."""
+    counts = np.zeros(snapshot.size)
+    for part in snapshot.parts:
+        known, here = part.segment.pairs, counts[part.span]
+        hashes = [value for pair in pairs for value in pair.get(part.collection, ())]
+        for start, end in known.slices(hashes):
+            here[known.docs[start:end]] += 1.0  # a document holds each of them once
+    return counts
+
+
 def _hits(
     snapshot: Snapshot, groups: Sequence[HashGroup], visible: Collection[str] | None
 ) -> list[list[Piece]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from memory_store.records.fusion import FittedFusion
+
 
 class VaultSettings(Struct, frozen=True):
     """How a vault is set up, as far as the key that opened it may know.
@@ -11,7 +13,8 @@ class VaultSettings(Struct, frozen=True):
     ``topics`` is ``table`` or ``memory`` (see :meth:`MemoryStore.set_topics`);
     ``topics_unfinished``: a change of that was stopped on its way. ``model``, ``fingerprint`` and
     ``dimensions`` are those of its vectors, ``None`` before the first one. ``trash``: for how many
-    days what was deleted or replaced is kept, sealed; 0: not at all.
+    days what was deleted or replaced is kept, sealed; 0: not at all. ``rankings`` are numbers of
+    learned fusion that were fitted to the owner's judgements.
     """
 
     vault: str
@@ -26,3 +29,4 @@ class VaultSettings(Struct, frozen=True):
     collections: int
     created: str | None
     revision: int
+    rankings: tuple[FittedFusion, ...] = ()

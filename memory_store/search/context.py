@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
     from memory_store.models.reranker import Reranker
     from memory_store.records import Memory
+    from memory_store.records.fusion import FusionNumbers
     from memory_store.search.query.language import ParsedQuery
     from memory_store.vault.page_keys import PageKeys
     from memory_store.vault.settings import CollectionSettings
@@ -29,7 +30,8 @@ class SearchContext(Struct, frozen=True):
     ``blinder`` takes a collection id. ``embedder`` and ``reranker`` load on first use and raise
     :class:`ModelUnavailableError` or :class:`ModelMismatchError`; ``embedder`` takes the id of a
     collection (none: the vault's model), ``indexed_with`` says of each what its vectors were made
-    with, ``own_models`` which do not follow the vault; the reranker is asked for by
+    with, ``own_models`` which do not follow the vault; ``fitted`` are the numbers of learned fusion
+    that the vault has of its own, by the model's name; the reranker is asked for by
     name, ``None`` meaning the usual one. ``open_memories`` decrypts the memories at the given
     ordinals of the snapshot, in that order; those of ``unnamed`` collections stay sealed (see
     :class:`SealedMemory`). ``collection_names`` maps id to opened name;
@@ -59,6 +61,7 @@ class SearchContext(Struct, frozen=True):
     expander: str | None = None
     indexed_with: Mapping[str, CollectionSettings] = field(default_factory=dict)
     own_models: frozenset[str] = frozenset()
+    fitted: Mapping[str, FusionNumbers] = field(default_factory=dict)
     unnamed: frozenset[str] = frozenset()
     degraded: tuple[str, ...] = ()
     database: str = "DB"

@@ -21,6 +21,7 @@ from memory_store.errors import (
     NotFoundError,
     TamperedError,
 )
+from memory_store.records.fusion import FittedFusion
 from memory_store.vault.collection_keys import CARRIED
 from memory_store.vault.collections import earlier_names
 from memory_store.vault.keyring import VAULT_SCOPE, WholeKeyring
@@ -99,6 +100,8 @@ class Settings(Struct, frozen=True):
     ``format`` says by which rules the rows are read: 0 before there was a third.
     ``names`` are the owner's names of the collections, by id.
     ``trash``: for how many days what was deleted or replaced is kept; 0 keeps nothing.
+    ``rankings`` are numbers of learned fusion that were fitted to the owner's judgements, one for
+    each model.
     """
 
     profile: str = "default"
@@ -120,6 +123,7 @@ class Settings(Struct, frozen=True):
     topics: str = TABLE
     names: dict[str, str] = field(default_factory=dict)
     trash: int = KEPT_DAYS
+    rankings: tuple[FittedFusion, ...] = ()
 
     @property
     def strict(self) -> bool:
@@ -142,7 +146,7 @@ class Settings(Struct, frozen=True):
         fewer = replace(
             self, revision=0, collections=(), members=(), topics=TABLE, names={}, trash=0
         )
-        return replace(fewer, epochs=(), holders=(), slots=(), passphrase_alone=False)
+        return replace(fewer, epochs=(), holders=(), slots=(), passphrase_alone=False, rankings=())
 
     def epoch_of(self, collection: str) -> Epoch:
         """The epoch of a collection's key, or of the vault's own."""
@@ -180,6 +184,10 @@ class Settings(Struct, frozen=True):
         others = tuple(one for one in self.choices if one.collection != choice.collection)
         usual = choice == CollectionSettings(choice.collection)
         return others if usual else (*others, choice)
+
+    def with_ranking(self, fitted: FittedFusion) -> tuple[FittedFusion, ...]:
+        """``rankings`` with that of one model set anew."""
+        return (*(one for one in self.rankings if one.model != fitted.model), fitted)
 
     def members_of(self, collection: str) -> dict[str, str]:
         """Actor → role in one collection; empty where it is open."""

@@ -35,7 +35,7 @@ from memory_store.search.adjustments import base_type
 from memory_store.search.candidates import Candidate, Fetched, LegList, Outcome, Scored
 from memory_store.search.facets.selection import narrowing
 from memory_store.search.fusion.evidence import ALIKE, FEATURES, HELD, LEG_OF_FEATURE
-from memory_store.search.fusion.learned import constants, weights_for
+from memory_store.search.fusion.learned import constants, numbers_of
 from memory_store.search.fusion.learned import contributions as added
 from memory_store.search.fusion.leg_weights import vector_names
 from memory_store.search.fusion.rank_fusion import Fused, Merged
@@ -171,7 +171,7 @@ def _of_fusion(stage: Fuse, found: Found) -> None:
     stage.recipe = recipe.name
     stage.candidates, stage.pool = len(merged.ordered), len(merged.pool)
     if merged.evidence is not None:
-        stage.weights = dict(weights_for(merged.evidence.model).weights)
+        stage.weights = dict(numbers_of(merged.evidence).weights)
         names = vector_names(found.fetched).values()
         stage.read = {
             name: round(value, 4) for name, value in zip(names, merged.evidence.read, strict=True)

@@ -1,7 +1,8 @@
 """Learned fusion: the evidence for a memory, weighed, is the probability that it is an answer.
 
 The numbers are in ``default_weights.json`` beside this module, with where they come from; ``make
-tuning`` makes them again. Each model has its own; one without uses those of MiniLM.
+tuning`` makes them again. Each model has its own; one without uses those of MiniLM. A vault may
+have others, fitted to its owner's judgements.
 
 Boundary: works on numbers alone.
 """
@@ -18,6 +19,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memory_store.records.fusion import FusionNumbers
 from memory_store.search.fusion.evidence import FEATURES, Evidence
 from memory_store.search.query.plan import Search
 
@@ -29,27 +31,9 @@ USUAL = "all-MiniLM-L6-v2"
 MOST_LOG_ODDS = 30.0  # beyond, a float64 shows no difference to certainty
 
 
-class Weights(Struct, frozen=True):
-    """The numbers for one model.
-
-    A candidate's score is the sum of ``weights`` × its features. Its probability is
-    1 ÷ (1 + e^−x), x = ``slope`` × score + ``intercept``, and ``unread`` × (1 − readability): where
-    vectors say nothing, words alone make the score, which is lower for as good an answer.
-    """
-
-    weights: Mapping[str, float]
-    slope: float
-    intercept: float
-    unread: float
-
-    def column(self) -> NDArray[np.float64]:
-        """``weights`` in the order of the features; 0 where one is not named."""
-        return np.array([self.weights.get(feature, 0.0) for feature in FEATURES])
-
-
 class _File(Struct, frozen=True):
     about: str
-    models: Mapping[str, Weights]
+    models: Mapping[str, FusionNumbers]
 
 
 @cache
@@ -69,10 +53,25 @@ def as_learned(search: Search) -> Search:
     return replace(search, plan=replace(search.plan, recipe=replace(recipe, learned=False)))
 
 
-def weights_for(model: str) -> Weights:
-    """The numbers for an embedding model, by its name's last part."""
+def short_name(model: str) -> str:
+    """The last part of a model's name, by which its numbers go."""
+    return model.rsplit("/", 1)[-1]
+
+
+def numbers_for(model: str) -> FusionNumbers:
+    """The numbers for an embedding model: its own, or the usual ones."""
     known = _file().models
-    return known.get(model.rsplit("/", 1)[-1], known[USUAL])
+    return known.get(short_name(model), known[USUAL])
+
+
+def numbers_of(found: Evidence) -> FusionNumbers:
+    """The numbers that weigh this evidence: those fitted in its vault, or those of its model."""
+    return found.fitted or numbers_for(found.model)
+
+
+def column(weights: Mapping[str, float]) -> NDArray[np.float64]:
+    """``weights`` in the order of the features; 0 where one is not named."""
+    return np.array([weights.get(feature, 0.0) for feature in FEATURES])
 
 
 def probabilities(found: Evidence) -> NDArray[np.float64]:
@@ -85,14 +84,14 @@ def probabilities(found: Evidence) -> NDArray[np.float64]:
 
 def contributions(found: Evidence) -> NDArray[np.float64]:
     """float64 [n, features]: what each feature adds to the logarithm of a candidate's odds."""
-    numbers = weights_for(found.model)
-    added: NDArray[np.float64] = found.features * (numbers.slope * numbers.column())
+    numbers = numbers_of(found)
+    added: NDArray[np.float64] = found.features * (numbers.slope * column(numbers.weights))
     return added
 
 
 def constants(found: Evidence) -> NDArray[np.float64]:
     """float64 [n]: what counts besides the features. Of a candidate that no vector was compared
     with, vectors say nothing, whatever they say of others."""
-    numbers = weights_for(found.model)
+    numbers = numbers_of(found)
     read: NDArray[np.float64] = np.where(found.compared_by > 0, found.best_read, 0.0)
     return numbers.intercept + numbers.unread * (1.0 - read)

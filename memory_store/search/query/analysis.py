@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 FALLBACK_LANGUAGE = "en"
 LONGEST_TOPIC = 3  # words: query keywords are matched to topics as n-grams of one to three
+MOST_PAIRS = 64  # likewise of neighbouring words
 MOST_TOPIC_WORDS = 64  # of a query: the first ones; a longer query is not a list of tags
 _TRIMMED = string.punctuation.replace("#", "").replace("+", "") + "…“”„«»‚‘’"
 
@@ -52,7 +53,8 @@ class Analysis(Struct, frozen=True):
     kept; ``groups`` the same as keyed hashes. ``topics`` has one group per query word: the hashes
     of every topic of one to three words that the word is part of, so that the groups a memory
     matches count the words matched. ``mask`` (bool [documents]) is what may be an answer. ``like``
-    is the memory that others should be like.
+    is the memory that others should be like. ``pairs`` stand for each two neighbouring keywords,
+    where more than one leg is asked.
     """
 
     parsed: ParsedQuery
@@ -64,6 +66,7 @@ class Analysis(Struct, frozen=True):
     mask: Mask
     symbol_like: bool
     like: Likeness | None = None
+    pairs: tuple[HashGroup, ...] = ()
 
     @property
     def asks(self) -> bool:
@@ -99,6 +102,17 @@ class Blinding:
             collection: [hashed(language, blinder) for language in languages]
             for collection, languages, blinder in self._each
         }
+
+    def neighbours(self, words: int, groups: Sequence[HashGroup]) -> tuple[HashGroup, ...]:
+        """What stands for each two of the first ``words`` groups of a query side by side."""
+        first = groups[: min(words, MOST_PAIRS + 1)]
+        pairs: list[dict[str, list[int]]] = [{} for _ in first[1:]]
+        for collection, languages, blinder in self._each:
+            for number in range(len(languages)):
+                hashed = blinder.pairs([group[collection][number] for group in first]).tolist()
+                for pair, value in zip(pairs, hashed, strict=True):
+                    pair.setdefault(collection, []).append(value)
+        return tuple(pairs)
 
     def names(self, text: str, known: Sequence[str]) -> list[HashGroup]:
         """What stands for the names in a text where code is searched, each whole and by its parts.
@@ -150,16 +164,19 @@ def analyse(
         mask = mask & holds(phrase, context, blinding)
     for phrase in parsed.excluded:
         mask = mask & ~holds(phrase, context, blinding)
+    groups = _word_groups(parsed.text, keywords, blinding)
+    fused = "keyword" in legs and len(legs) > 1
     return Analysis(
         parsed=parsed,
         language=language,
         keywords=keywords,
-        groups=_word_groups(parsed.text, keywords, blinding),
+        groups=groups,
         variant_groups=_variant_groups(parsed.variants, language, blinding),
         topics=_topics(parsed.text, language, blinding) if "topic" in legs else (),
         mask=mask,
         symbol_like=is_symbol_like(parsed.text),
         like=like,
+        pairs=blinding.neighbours(len(keywords), groups) if fused else (),
     )
 
 

@@ -1,30 +1,28 @@
 """Fits learned fusion's numbers: weights of features by what they rank, then the probability.
 
 Weights: coordinate ascent on the mean over sets of a measure at 10, each set as a share of the best
-that keyword leg, vector leg or equal RRF reach there. Probability: logistic regression on the first
+that keyword leg, vector leg or equal RRF reach there. What is missing to that best counts twice: no
+set should lose by it. Probability: logistic regression on the first
 20 of each search, each set counting the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from memory_store.search.fusion.evidence import FEATURES
-
 Values = npt.NDArray[np.float64]
 
 DEPTH = 10
 DISCOUNTS = 1.0 / np.log2(np.arange(2, DEPTH + 2))
-SCALES = np.array([1.0, 1.0, 1.0, 0.2, 0.1, 1.0])  # what a step of 1 is for each feature
-START = SCALES * [1, 1, 1, 1, 0, 1]
+SCALES = np.array([1.0, 1.0, 1.0, 0.2, 0.5, 1.0])  # what a step of 1 is for each feature
+START = np.array([0.5, 0.1, 0.7, 0.2, 0.0, 0.4])
 STEPS = (-1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0)
 ROUNDS = 3  # each with steps half as long
 WORTH = 1e-4  # what a step must gain
-MAY_BE_NEGATIVE = "length"
 READ = 20  # of each search, for the probability
 RIDGE = 1e-3
 BINS = 10
@@ -50,17 +48,21 @@ class Searches(Struct, frozen=True, eq=False):
 
     def scores(self, weights: Values) -> Values:
         """float64 [searches, n]: far below 0 where there is no candidate."""
-        found: Values = self.features @ weights.astype(np.float32) + np.where(
-            self.grades < 0, -1e9, 0.0
-        )
-        return found
+        missing = np.where(self.grades < 0, -1e9, 0.0)
+        return np.asarray(self.features @ weights.astype(np.float32) + missing, np.float64)
+
+    def values(self, scores: Values) -> Values:
+        """float64 [searches]: the measure of each."""
+        gains = np.maximum(self._first(scores, DEPTH), 0.0)
+        if self.by_recall:
+            recall: Values = (gains > 0).sum(1) / self.relevant
+            return recall
+        ndcg: Values = (gains * DISCOUNTS[: gains.shape[1]]).sum(1) / self.ideal
+        return ndcg
 
     def reached(self, scores: Values) -> float:
         """The mean of the measure."""
-        gains = np.maximum(self._first(scores, DEPTH), 0.0)
-        if self.by_recall:
-            return float(((gains > 0).sum(1) / self.relevant).mean())
-        return float(((gains * DISCOUNTS[: gains.shape[1]]).sum(1) / self.ideal).mean())
+        return float(self.values(scores).mean())
 
     def first(self, weights: Values, depth: int) -> tuple[Values, Values, Values]:
         """Of the first of each search: score, 1 − how well it reads, and 1.0 where relevant."""
@@ -80,11 +82,11 @@ class Searches(Struct, frozen=True, eq=False):
 
 
 class Probability(Struct, frozen=True):
-    """Score → log odds: ``slope`` × score + ``unread`` × (1 − readability) + ``intercept``."""
+    """Score → log odds: ``slope`` × score + ``intercept`` + ``unread`` × (1 − readability)."""
 
     slope: float
-    unread: float
     intercept: float
+    unread: float
 
     def of(self, scores: Values, unread: Values) -> Values:
         odds = self.slope * scores + self.unread * unread + self.intercept
@@ -103,7 +105,7 @@ def fitted(sets: Sequence[Searches], start: Values = START) -> Values:
             tried = [weights[feature] + step * scale / 2**turn for step in STEPS]
             for value in (*tried, 0.0):
                 change = value - weights[feature]
-                if not change or (value < 0 and FEATURES[feature] != MAY_BE_NEGATIVE):
+                if not change or value < 0:
                     continue
                 moved = [
                     found + np.float32(change) * one.features[:, :, feature]
@@ -120,26 +122,36 @@ def fitted(sets: Sequence[Searches], start: Values = START) -> Values:
 
 def _mean(sets: Sequence[Searches], scores: Sequence[Values]) -> float:
     found = zip(sets, scores, strict=True)
-    return float(np.mean([one.reached(score) / one.best_leg for one, score in found]))
+    shares = np.array([one.reached(score) / one.best_leg for one, score in found])
+    return float(np.mean(shares - np.maximum(0.0, 1.0 - shares)))
 
 
-def calibrated(sets: Sequence[Searches], weights: Values) -> Probability:
-    """Logistic regression by Newton's method, each set counting the same."""
+def calibrated(
+    sets: Sequence[Searches], weights: Values, unread: float | None = None
+) -> Probability:
+    """Logistic regression by Newton's method, each set counting the same.
+
+    ``unread`` is kept as given where it is: one collection cannot show what it should be.
+    """
     parts = [one.first(weights, READ) for one in sets]
     matter = np.concatenate([np.full(len(y), 1.0 / len(y)) for *_, y in parts])
     matter *= len(matter) / matter.sum()
-    scores, unread, relevant = (np.concatenate(column) for column in zip(*parts, strict=True))
-    x = np.column_stack([scores, unread, np.ones_like(scores)])
-    found = np.zeros(3)
+    scores, lacking, relevant = (np.concatenate(column) for column in zip(*parts, strict=True))
+    x = np.column_stack([scores, np.ones_like(scores), lacking])
+    known = np.zeros(len(scores))
+    if unread is not None:
+        x, known = x[:, :2], unread * lacking
+    found = np.zeros(x.shape[1])
     for _ in range(50):
-        odds = 1.0 / (1.0 + np.exp(-x @ found))
+        odds = 1.0 / (1.0 + np.exp(-(x @ found + known)))
         slope = x.T @ (matter * (relevant - odds)) - RIDGE * found
-        bend = (x * (matter * odds * (1.0 - odds))[:, None]).T @ x + RIDGE * np.eye(3)
+        bend = (x * (matter * odds * (1.0 - odds))[:, None]).T @ x + RIDGE * np.eye(len(found))
         step = np.linalg.solve(bend, slope)
         found += step
         if np.abs(step).max() < 1e-9:
             break
-    return Probability(*map(float, found))
+    per_score, intercept, *others = found.tolist()
+    return Probability(per_score, intercept, others[0] if unread is None else unread)
 
 
 def reliability(probable: Values, relevant: Values) -> list[tuple[float, float, int]]:
@@ -156,8 +168,3 @@ def calibration_error(probable: Values, relevant: Values) -> float:
     """The expected calibration error: the mean over results of |said − true| of their tenth."""
     tenths = reliability(probable, relevant)
     return sum(abs(said - true) * count for said, true, count in tenths) / max(len(probable), 1)
-
-
-def weights_of(numbers: Mapping[str, float]) -> Values:
-    """A file's weights in the order of the features."""
-    return np.array([numbers.get(feature, 0.0) for feature in FEATURES])
