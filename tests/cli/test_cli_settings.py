@@ -48,7 +48,7 @@ def test_topics_are_taken_out_of_the_file_and_put_back(vault: Vault) -> None:
 
 def test_what_cannot_be_set_is_named_with_what_can(vault: Vault) -> None:
     for words, reported in (
-        (("profile", "strict"), "only topics and ranking"),
+        (("profile", "strict"), "topics, trash and ranking"),
         (("ranking", "mine"), "say general"),
         (("topics",), "table or memory"),
         (("topics", "disk"), "there is: table, memory"),
