@@ -48,7 +48,8 @@ def test_topics_are_taken_out_of_the_file_and_put_back(vault: Vault) -> None:
 
 def test_what_cannot_be_set_is_named_with_what_can(vault: Vault) -> None:
     for words, reported in (
-        (("profile", "strict"), "only topics"),
+        (("profile", "strict"), "topics and trash can be changed"),
+        (("trash", "soon"), "for how many days"),
         (("topics",), "table or memory"),
         (("topics", "disk"), "there is: table, memory"),
     ):
