@@ -232,7 +232,7 @@ def routes() -> list[tuple[str, Any]]:
     from . import collections, landscape, mcp
     from .audit import pages as audit_pages
     from .memories import api as memories_api
-    from .memories import form_pages
+    from .memories import form_pages, selected, trash
     from .memories import links as memory_links
     from .memories import page as memory_page
     from .openapi import description as openapi
@@ -270,6 +270,13 @@ def routes() -> list[tuple[str, Any]]:
         (base + one + r"/links\.json$", memory_links.links),
         (base + one + r"/related\.json$", memory_links.related),
         (base + one + r"\.json$", memories_api.memory),
+        (base + r"/trash$", trash.trash_page),
+        (base + r"/trash/restore$", trash.restore),
+        (base + r"/trash/empty$", trash.empty),
+        (base + r"/trash\.json$", trash.trash_json),
+        (base + r"/trash/restore\.json$", trash.restore_json),
+        (base + r"/trash/empty\.json$", trash.empty_json),
+        (base + r"/selected$", selected.selected),
         (base + r"/new$", form_pages.new),
         (base + one + r"/edit$", form_pages.edit),
         (base + one + r"/done$", memory_page.done),

@@ -110,6 +110,7 @@ class Code(Actions):
 class Trash(Actions):
     """What was deleted or replaced in a vault: sealed, for some days."""
 
+    days = late(lambda: actions.trash.days)
     list = late(lambda: actions.trash.listed)
     restore = late(lambda: actions.trash.restore)
     empty = late(lambda: actions.trash.empty)

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 
-COMMANDS = ("memory-store", "datasette", "sqlite-utils", "llm")
+COMMANDS = ("memory-store", "sqlite-utils", "llm")
 LOADED = ("memory_store.store", "memory_store.cli.search", "memory_store.cli.imports", "fastembed")
 """What nearly every command imports, beside its own module."""
 

@@ -36,8 +36,9 @@ from ..requests.frame import hybrid_path, page, render
 from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
 from . import comparison, memory_form
+from .addresses import kept, memory_path, seeing_other
 from .memory_form import Typed
-from .page import SUGGESTED_FROM, collection_of, is_readable, kept, memory_path, seeing_other
+from .page import SUGGESTED_FROM, collection_of, is_readable
 
 FORGED = (
     "This form was open for so long that Datasette no longer knows it. Nothing is lost: check what "

@@ -11,7 +11,7 @@ import contextlib
 from typing import Any
 
 from datasette import Forbidden, Response
-from datasette.utils import tilde_decode, tilde_encode
+from datasette.utils import tilde_decode
 
 from memory_store.access import Grants
 from memory_store.errors import BadInputError, ConflictError, NotFoundError
@@ -24,6 +24,8 @@ from ..requests.frame import hybrid_path, page, render
 from ..search import forms
 from ..search.addresses import changed as changed_search
 from ..vaults.vault import Vault
+from . import undo
+from .addresses import kept, memory_path, seeing_other
 from .api import marked, published, whole_id
 from .links import near, notes_of
 from .markdown import readable
@@ -98,17 +100,6 @@ def collection_of(vault: Vault, scope: Scope, found: Memory) -> str:
     return next(one for one in alike if vault.use(Scope.of([one])).heads([found.id]))
 
 
-def memory_path(datasette: Any, database: str, memory_id: str) -> str:
-    """The address of a memory's page."""
-    return f"{hybrid_path(datasette, database)}/memories/{tilde_encode(memory_id)}"
-
-
-def seeing_other(datasette: Any, request: Any, address: str, message: str) -> Response:
-    """To another page, which shows ``message``: the answer to a form that was carried out."""
-    datasette.add_message(request, message, datasette.INFO)
-    return Response.redirect(address, status=303, headers={"Cache-Control": "no-store"})
-
-
 @page("POST")
 async def done(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/memories/{id}/done``."""
@@ -170,7 +161,7 @@ def is_readable(vault: Vault, grants: Grants, memory_id: str) -> bool:
 
 @page("GET", "HEAD", "POST")
 async def delete(datasette: Any, request: Any) -> Response:
-    """``/{db}/-/hybrid/memories/{id}/delete``: asks first, then deletes for good."""
+    """``/{db}/-/hybrid/memories/{id}/delete``: asks first, then deletes."""
     vault, grants = await questions.vault_for(datasette, request, "decrypt", "write")
     scope = grants.decrypt & grants.write
     if not scope:
@@ -180,14 +171,20 @@ async def delete(datasette: Any, request: Any) -> Response:
         return vault.use(scope).get(_id(request), refs=False)
 
     found, changed = await work.run(look), False
+    days = await work.run(lambda: vault.use(scope).trash.days())
     given = await questions.parameters(request)
     if request.method == "POST" and forms.last(given, "version"):
         if forms.last(given, "version") == str(found.version):
             with contextlib.suppress(ConflictError):  # it is shown again, as it is now
                 seen = {found.id: found.version}
-                await writing.run(lambda: vault.use(scope).delete_many(seen, refs=False))
-                path = hybrid_path(datasette, vault.database) + kept(request)
-                return seeing_other(datasette, request, path, "Deleted for good.")
+                now, group = bool(forms.last(given, "now")), undo.new_group()
+                await writing.run(
+                    lambda: vault.use(scope).delete_many(seen, refs=False, now=now, group=group)
+                )
+                said = "Erased for good." if now or not days else "Deleted."
+                return undo.offered(
+                    datasette, request, vault, group if days and not now else "", said
+                )
             found = await work.run(look)
         changed = True
     context = {
@@ -198,6 +195,7 @@ async def delete(datasette: Any, request: Any) -> Response:
         "memory": found,
         "title": shown_title(found.title, found.text) or "Untitled",
         "changed": changed,
+        "days": days,
     }
     return await render(datasette, request, "hybrid_delete.html", context, 409 if changed else 200)
 
@@ -205,12 +203,6 @@ async def delete(datasette: Any, request: Any) -> Response:
 def _back(datasette: Any, request: Any, vault: Vault, memory_id: str, message: str) -> Response:
     address = memory_path(datasette, vault.database, memory_id) + kept(request)
     return seeing_other(datasette, request, address, message)
-
-
-def kept(request: Any) -> str:
-    """The search that the user came from, which stays in the address on the way, or its name."""
-    given = forms.understood(questions.arguments(request))
-    return changed_search(given, "", asked=private_searches.name_in(request))
 
 
 def _id(request: Any) -> str:

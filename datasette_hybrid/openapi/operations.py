@@ -129,6 +129,8 @@ AUDIT, DECRYPT = "hybrid-audit", "hybrid-decrypt"
 ANY = "hybrid-search, hybrid-decrypt or hybrid-write"
 FOUND = {200: (schemas.SearchAnswer, tuple[schemas.Row, ...], schemas.CompactAnswer)}
 ONE = {200: schemas.Memories}
+READ_SEALED, READ_AND_WRITE = "hybrid-decrypt", "hybrid-decrypt and hybrid-write"
+IN_TRASH = parameter("memory", {"type": "string"}, "One memory's id: its earlier versions")
 COLLECTIONS = {200: schemas.Collections}
 
 OPERATIONS = (
@@ -164,7 +166,7 @@ OPERATIONS = (
         {"memories": [{"id": "6f1c2d3e-8a4b-4c5d-9e6f-7a8b9c0d1e2f", "title": "Ferries"}]},
     ),
     Operation(
-        "POST", MEMORIES + "/delete.json", "deleteMemories", "Delete many memories for good",
+        "POST", MEMORIES + "/delete.json", "deleteMemories", "Delete many memories",
         WRITE, {200: schemas.Deleted}, (), schemas.Ids,
         {"ids": ["6f1c2d3e-8a4b-4c5d-9e6f-7a8b9c0d1e2f"]},
     ),
@@ -172,6 +174,21 @@ OPERATIONS = (
         "GET", BASE + "/landscape.json", "landscape",
         "Topics that stand together and lie near in meaning", DECRYPT,
         {200: schemas.LandscapeAnswer}, options("as_of"),
+    ),
+    Operation(
+        "GET", BASE + "/trash.json", "listTrash",
+        "What was deleted or changed, newest first; the versions of one memory with their texts",
+        READ_SEALED, {200: schemas.TrashList}, (IN_TRASH,),
+    ),
+    Operation(
+        "POST", BASE + "/trash/restore.json", "restoreMemories",
+        "Put memories back as they were before they were deleted or changed", READ_AND_WRITE,
+        ONE, (), schemas.Restoration, {"ids": ["6f1c2d3e-8a4b-4c5d-9e6f-7a8b9c0d1e2f"]},
+    ),
+    Operation(
+        "POST", BASE + "/trash/empty.json", "emptyTrash",
+        "Erase what the trash has of some memories, or of all", READ_AND_WRITE,
+        {200: schemas.Erased}, (), schemas.TrashIds, {},
     ),
     Operation("GET", MEMORY + ".json", "getMemory", "One memory", READ, ONE),
     Operation(
@@ -187,7 +204,7 @@ OPERATIONS = (
         WRITE, ONE, (IF_MATCH,), MemoryChange, {"title": "Ferries", "version": 1},
     ),
     Operation(
-        "DELETE", MEMORY + ".json", "deleteMemory", "Delete a memory for good", WRITE,
+        "DELETE", MEMORY + ".json", "deleteMemory", "Delete a memory: it goes to the trash", WRITE,
         {200: schemas.Done}, (IF_MATCH,),
     ),
     Operation(

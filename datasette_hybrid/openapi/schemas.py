@@ -37,6 +37,7 @@ from memory_store.records import (
     SearchRequest,
     SearchResponse,
     SearchResult,
+    TrashEntry,
 )
 
 from ..collections import ACTIONS, CollectionView
@@ -79,6 +80,19 @@ class Ids(Struct, forbid_unknown_fields=True):
     """Memories by their ids."""
 
     ids: Annotated[tuple[str, ...], Rows]
+
+
+class Restoration(Struct):
+    """What is put back: memories by their ids, or all of one change by its ``group``."""
+
+    ids: Annotated[tuple[str, ...], Rows] | UnsetType = UNSET
+    group: str | UnsetType = UNSET
+
+
+class TrashIds(Struct):
+    """Memories whose versions in the trash are erased; without ``ids``: all of it."""
+
+    ids: Annotated[tuple[str, ...], Rows] | UnsetType = UNSET
 
 
 class Publication(Struct):
@@ -207,6 +221,19 @@ class Deleted(Done):
     """How many are gone."""
 
     deleted: int
+
+
+class Erased(Done):
+    """How many rows of the trash are gone."""
+
+    erased: int
+
+
+class TrashList(Done):
+    """What is in the trash."""
+
+    rows: tuple[TrashEntry, ...]
+    truncated: bool
 
 
 class Collection(CollectionView, frozen=True):

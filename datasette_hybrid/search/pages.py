@@ -7,7 +7,7 @@ They know of a vault only what :mod:`datasette_hybrid.requests.questions` lets t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from datasette import NotFound, Response
@@ -17,8 +17,10 @@ from memory_store import access
 from memory_store.access import Grants
 from memory_store.errors import BadInputError, MemoryStoreError, NotFoundError
 from memory_store.host import CODE, shown_title, words
-from memory_store.records import SearchRequest, SearchResponse
+from memory_store.records import TYPES, SearchRequest, SearchResponse
 
+from ..memories import undo
+from ..memories.addresses import kept
 from ..permissions.asker import asker
 from ..permissions.grants import may_see
 from ..requests import private_searches, questions
@@ -65,6 +67,9 @@ async def search(datasette: Any, request: Any) -> Response:
         "path": path,
         "grants": grants,
         "private_queries": bool(private),
+        "keep": kept(request),
+        "types": TYPES,
+        "undo": undo.group_in(request) if grants.decrypt and grants.write else "",
         "q": forms.last(given, "q"),
         "form": forms.form(given, grants, collections=names, strict=vault.strict),
         "code_collections": {name for name, analyser in collections if analyser == CODE},
@@ -205,6 +210,7 @@ async def _answered(
         "first_href": changed(given, path, continue_=None),
         "next_href": following or None,
     }
+    more["selectable"] = await work.run(lambda: _selectable(vault, grants, response))
     if like and grants.decrypt:
         title = await work.run(lambda: _title_of(vault, grants, like))
         more["chips"] = facets.chips(given, path, title)
@@ -230,6 +236,15 @@ def _ways_out(
             count = facets.found(response, given)
             ways.append((label, changed(given, path, continue_=None), count))
     return ways
+
+
+def _selectable(vault: Vault, grants: Grants, response: SearchResponse) -> Collection[str]:
+    """The results that the asker may change together."""
+    scope = grants.decrypt & grants.write
+    ids = [row.id for row in response.rows]
+    if scope.covers(grants.search | grants.decrypt):
+        return ids
+    return vault.use(scope).present(ids) if scope else ()
 
 
 def _title_of(vault: Vault, grants: Grants, like: str) -> str:

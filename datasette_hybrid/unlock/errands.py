@@ -32,11 +32,14 @@ DEEDS = tuple(
     for pattern, words in (
         (r"/new", "Add a memory"),
         (r"/memories/([^/]+)/edit", "Change memory {}"),
-        (r"/memories/([^/]+)/delete", "Delete memory {} for good"),
+        (r"/memories/([^/]+)/delete", "Delete memory {}"),
         (r"/memories/([^/]+)/done", "Mark memory {} as done"),
         (r"/memories/([^/]+)/reopen", "Mark memory {} as open again"),
         (r"/memories/([^/]+)/topics", "Change the topics of memory {}"),
         (r"/memories/([^/]+)/publish", "Publish memory {} in another collection"),
+        (r"/selected", "Change the selected memories, or delete them"),
+        (r"/trash/restore", "Put memories back as they were"),
+        (r"/trash/empty", "Erase what is in the trash for good"),
         (r"/collections", "Change the collections or their members"),
         (r"/import/[^/]+", "Stop an import"),
     )

@@ -245,8 +245,8 @@ def context(
 
 
 @action(READ, writes=False, counts=lambda found: (0, len(found)))
-def every_symbol(opened: Opened) -> list[CodeSymbol]:
-    """Every definition, for tables; none where there is no source code."""
+def every_symbol(opened: Opened, *, name: str | None = None) -> list[CodeSymbol]:
+    """Every definition, or those of a name, for tables; none where there is no source code."""
     if not has_code(opened.vault):
         return []
     repository = repository_of(opened, ())
@@ -254,21 +254,22 @@ def every_symbol(opened: Opened) -> list[CodeSymbol]:
         repository.symbol(place, symbol)
         for place, file in enumerate(repository.known.files)
         for symbol in file.symbols.definitions
+        if name is None or symbol.name == name
     ]
 
 
 @action(READ, writes=False, counts=lambda found: (0, len(found)))
-def every_use(opened: Opened) -> list[CodeReference]:
-    """Every line that uses a name which is defined here, for tables."""
+def every_use(opened: Opened, *, name: str | None = None) -> list[CodeReference]:
+    """Every line that uses a name which is defined here, or one such name, for tables."""
     if not has_code(opened.vault):
         return []
-    return list(_references(repository_of(opened, ())))
+    return list(_references(repository_of(opened, ()), name))
 
 
-def _references(repository: Repository) -> Iterator[CodeReference]:
+def _references(repository: Repository, wanted: str | None) -> Iterator[CodeReference]:
     known = repository.known
-    for name, uses in known.used.items():
-        for use in uses:
+    for name in known.used if wanted is None else [wanted]:
+        for use in known.used.get(name, ()):
             file = known.files[use.place]
             where = repository.names[file.collection]
             for line in use.lines:

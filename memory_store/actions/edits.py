@@ -40,6 +40,7 @@ from memory_store.session.writer import delete_memories
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.audit_events import ADD, DELETE, EDIT
 from memory_store.vault.rows import content_tag
+from memory_store.vault.trash import Change
 
 Row = TypeVar("Row")
 Answer = TypeVar("Answer")
@@ -69,18 +70,21 @@ def edit(opened: Opened, /, memory_id: str, **changes: Any) -> Memory:
 
 
 @action(EDIT, writes=True, counts=lambda edited: (len(edited), len(edited)))
-def edit_many(opened: Opened, edits: Iterable[MemoryChange], *, refs: bool = True) -> list[Memory]:
+def edit_many(
+    opened: Opened, edits: Iterable[MemoryChange], *, refs: bool = True, group: str = ""
+) -> list[Memory]:
     """Change memories, all of them or none. Returns them in the same order.
 
     ``refs``: whether a memory may be named by its ref, too (looking for one opens every head).
+    ``group`` is what the trash calls this change (empty: a random name).
     Raises NotFoundError, BadRowsError and ConflictError, whose ``ids`` are not at the version
     that was expected.
     """
-    return change_many(opened, [*edits], refs=refs)
+    return change_many(opened, [*edits], refs=refs, group=group)
 
 
 def change_many(
-    opened: Opened, edits: Sequence[MemoryChange], *, refs: bool = True
+    opened: Opened, edits: Sequence[MemoryChange], *, refs: bool = True, group: str = ""
 ) -> list[Memory]:
     """See :func:`edit_many`; for other actions."""
     vault = opened.vault
@@ -92,7 +96,7 @@ def change_many(
         _refuse_stale(befores, named)
         afters = checked_rows(list(zip(befores, named, strict=True)), _changed)
         afters = [_moved(vault, after, edit) for after, edit in zip(afters, named, strict=True)]
-        write(opened, afters)
+        write(opened, afters, group=group)
         return shown(vault, afters)
 
     return again_if_overtaken(vault, attempt)
@@ -187,7 +191,7 @@ def delete(opened: Opened, memory_id: str, *, now: bool = False) -> None:
 
     ``now`` erases it everywhere, with all that the trash has of it. Raises NotFoundError.
     """
-    remove_many(opened, {memory_id: None}, now=now)
+    remove_many(opened, {memory_id: None}, None if now else Change())
 
 
 @action(DELETE, writes=True, counts=lambda gone: (0, gone))
@@ -197,24 +201,30 @@ def delete_many(
     *,
     refs: bool = True,
     now: bool = False,
+    group: str = "",
 ) -> int:
     """Delete memories, all of them or (NotFoundError) none, as :func:`delete`. Returns how many.
 
     A mapping says which version each must have (``None``: any); ConflictError, with their ``ids``,
-    where some have another.
+    where some have another. ``group`` is what the trash calls this deletion (empty: a random name).
     """
     versions = ids if isinstance(ids, Mapping) else dict.fromkeys(ids)
-    return remove_many(opened, versions, refs=refs, now=now)
+    change = Change(group=group) if group else Change()
+    return remove_many(opened, versions, None if now else change, refs=refs)
 
 
 def remove_many(
-    opened: Opened, versions: Mapping[str, int | None], *, refs: bool = True, now: bool = False
+    opened: Opened,
+    versions: Mapping[str, int | None],
+    change: Change | None,
+    *,
+    refs: bool = True,
 ) -> int:
     """See :func:`delete_many`; for other actions."""
     vault = opened.vault
     resolved = {resolve(vault, given, refs=refs): version for given, version in versions.items()}
     held_to = {one: version for one, version in resolved.items() if version is not None}
-    return delete_memories(vault, [*resolved], versions=held_to, now=now)
+    return delete_memories(vault, [*resolved], change, versions=held_to)
 
 
 @action(EDIT, writes=True, counts=lambda _: (1, 1))

@@ -45,15 +45,16 @@ BY_LEG = ("near in meaning", "shares topics", "shares words")
 
 
 @action(READ, writes=False, counts=lambda found: (1 + len(found.back), 1))
-def links(opened: Opened, memory_id: str, *, refs: bool = True) -> MemoryLinks:
+def links(opened: Opened, memory_id: str, *, refs: bool = True, around: bool = True) -> MemoryLinks:
     """What a memory links to, what links to it with the sentence around, and what is not there.
 
-    By id, the beginning of an id, or (``refs``) ref. Raises NotFoundError.
+    By id, the beginning of an id, or (``refs``) ref. Without ``around`` the texts of those that
+    link to it are not opened. Raises NotFoundError.
     """
     memory = open_one(opened.vault, memory_id, refs=refs)
     if isinstance(memory, SealedMemory):
         raise NotFoundError(f"no memory {memory_id!r}")
-    return _links_of(opened.vault, opened.vault.link_graph(), memory)
+    return _links_of(opened.vault, opened.vault.link_graph(), memory, around=around)
 
 
 @action(READ, writes=False, counts=lambda found: (found.opened, found.opened))
@@ -88,19 +89,29 @@ def _targets(graph: LinkGraph, memory: Memory) -> dict[tuple[str, str], str]:
     return {link: target for link, target in found.items() if target is not None}
 
 
-def _links_of(vault: OpenVault, graph: LinkGraph, memory: Memory) -> MemoryLinks:
+def _links_of(
+    vault: OpenVault, graph: LinkGraph, memory: Memory, *, around: bool = True
+) -> MemoryLinks:
     targets, missing = _resolved(graph, memory)
     sources: dict[str, str] = {}
     for kind, other in graph.incoming.get(memory.id, ()):
         sources.setdefault(other, kind)
-    back = {one.id: one for one in _opened(vault, [*sources][:MOST_BACK])}
-    titles = _named(vault, [*targets][:MOST_OUT])
+    shown_back = [*sources][:MOST_BACK]
+    texts = {one.id: one for one in _opened(vault, shown_back)} if around else {}
+    titles = _named(vault, [*[*targets][:MOST_OUT], *(() if around else shown_back)])
+    titles |= {one: _name(memory) for one, memory in texts.items()}
     return MemoryLinks(
         memory.id,
         [Linked(*titles[one], *targets[one]) for one in targets if one in titles],
         [
-            Linked(*_name(one), sources[one.id], "", _around(graph, one, memory.id))
-            for one in (back[other] for other in sources if other in back)
+            Linked(
+                *titles[other],
+                sources[other],
+                "",
+                _around(graph, texts[other], memory.id) if other in texts else "",
+            )
+            for other in shown_back
+            if other in titles
         ],
         missing,
         len(sources),

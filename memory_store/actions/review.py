@@ -30,6 +30,7 @@ from memory_store.text.canonical import normalise_topic
 from memory_store.text.identifiers import CODE
 from memory_store.titles import shown_title
 from memory_store.vault.audit_events import EDIT, READ
+from memory_store.vault.trash import Change
 
 SAME, SAME_DEVIATIONS = 0.93, 6.0  # cosine from which two texts say the same; see ``likeness``
 APART, APART_DEVIATIONS = 0.70, 4.0  # … from which one may replace the other, by topic
@@ -107,7 +108,7 @@ def merge(opened: Opened, one: str, other: str) -> Memory:
     if _words(older.text) not in _words(newer.text):
         change = replace(change, text=f"{newer.text.rstrip()}\n\n{older.text.lstrip()}")
     merged = change_many(opened, [change])[0]
-    remove_many(opened, {older.id: older.version})
+    remove_many(opened, {older.id: older.version}, Change())
     return merged
 
 

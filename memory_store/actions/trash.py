@@ -35,10 +35,14 @@ NOTHING = "there is nothing to undo: no deletion or edit of this key is in the t
 
 
 @action(READ, writes=False, counts=lambda found: (len(found), len(found)))
-def listed(opened: Opened, memory_id: str | None = None) -> list[TrashEntry]:
-    """What is in the trash, newest first; of one memory (an id or its beginning), its versions.
+def listed(
+    opened: Opened, memory_id: str | None = None, *, limit: int | None = None
+) -> list[TrashEntry]:
+    """What is in the trash, newest first; of one memory (an id or its beginning), its versions with
+    their texts. ``limit``: so many at most.
 
-    Opens heads, and the texts of what has no title. An id that is not in there gives an empty list.
+    Opens heads, and the texts of one memory or of what has no title. An id that is not in there
+    gives an empty list.
     """
     vault = opened.vault
     names = vault.collections.names()
@@ -46,7 +50,15 @@ def listed(opened: Opened, memory_id: str | None = None) -> list[TrashEntry]:
         found = _entries(vault, storage)
         if memory_id is not None:
             found = [one for one in found if _is_named(one, memory_id)]
-        return [_shown(vault, storage, names, one) for one in reversed(found)]
+        newest = found[::-1][:limit]
+        return [_shown(vault, storage, names, one, memory_id is not None) for one in newest]
+
+
+@action(None, writes=False)
+def days(opened: Opened) -> int:
+    """For how many days what is deleted or replaced stays in the trash; 0: it is erased at once."""
+    opened.vault.follow_settings()
+    return opened.vault.settings.trash
 
 
 def _entries(vault: OpenVault, storage: Storage) -> list[Entry]:
@@ -60,10 +72,10 @@ def _is_named(entry: Entry, given: str) -> bool:
 
 
 def _shown(
-    vault: OpenVault, storage: Storage, names: Mapping[str, str], entry: Entry
+    vault: OpenVault, storage: Storage, names: Mapping[str, str], entry: Entry, text: bool
 ) -> TrashEntry:
-    memory, kept = trash.open_entry(storage, vault.keyring, entry, text=False), entry.kept
-    if not memory.title.strip():  # its first words stand for it
+    memory, kept = trash.open_entry(storage, vault.keyring, entry, text=text), entry.kept
+    if not text and not memory.title.strip():  # its first words stand for it
         memory = trash.open_entry(storage, vault.keyring, entry)
     end = datetime.fromisoformat(kept.time) + timedelta(days=vault.settings.trash)
     return TrashEntry(
@@ -78,20 +90,27 @@ def _shown(
         type=memory.type,
         title=shown_title(memory.title, memory.text),
         topics=memory.topics,
+        text=memory.text if text else None,
     )
 
 
 @action(RESTORE, writes=True, counts=lambda put: (len(put), len(put)))
 def restore(
-    opened: Opened, ids: str | Iterable[str] = (), *, version: int | None = None, group: str = ""
+    opened: Opened,
+    ids: str | Iterable[str] | Mapping[str, int | None] = (),
+    *,
+    version: int | None = None,
+    group: str = "",
 ) -> list[Memory]:
     """Put memories back as they were when they last went, or one of them in an earlier ``version``.
 
-    All of them or none, named by ids or their beginnings, or by the ``group`` of a change. One that
-    is there takes the restored content, and what it said goes to the trash. Raises NotFoundError.
+    All of them or none, named by ids or their beginnings, or by the ``group`` of a change; a
+    mapping says which version of each (``None``: the last). One that is there takes the restored
+    content, and what it said goes to the trash. Raises NotFoundError.
     """
     vault = opened.vault
-    wanted = [ids] if isinstance(ids, str) else [*ids]
+    given = [ids] if isinstance(ids, str) else ids
+    wanted = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, version)
     if not wanted and not group:
         raise BadInputError("name a memory that is in the trash", "id")
     if version is not None and len(wanted) != 1:
@@ -100,7 +119,7 @@ def restore(
     def attempt() -> list[Memory]:
         with vault.reader().reading() as storage:
             every = _entries(vault, storage)
-        chosen = [_newest(every, given, version) for given in wanted]
+        chosen = [_newest(every, given, which) for given, which in wanted.items()]
         if group:
             chosen += [one for one in every if one.kept.group == group]
         if not chosen:
@@ -158,7 +177,7 @@ def _put_back(
     try:
         prepared = preparer.prepare(list(zip(memories, origins, strict=True)))
         restored = [replace(one, restored=True) for one in prepared]
-        write_batch(vault, restored, preparer.model, also, change)
+        write_batch(vault, restored, preparer.model, change, also)
     finally:
         preparer.close()
     return shown(vault, memories)

@@ -40,6 +40,7 @@ from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import write_batch
 from memory_store.vault.audit_events import ADD
 from memory_store.vault.rows import Origin, read_origins
+from memory_store.vault.trash import Change
 
 if TYPE_CHECKING:
     from memory_store.importing.job import ImportJob
@@ -245,8 +246,12 @@ def reindex(
     return index_again(vault, opened.embedders.load_to_adopt, chosen, progress, whole=whole)
 
 
-def write(opened: Opened, memories: Sequence[Memory], *, embed: bool = True) -> None:
+def write(
+    opened: Opened, memories: Sequence[Memory], *, embed: bool = True, group: str = ""
+) -> None:
     """Write memories with their index entries in one transaction.
+
+    ``group`` is what the trash calls this change (empty: a random name).
 
     Raises ConflictError when one of a later version is no longer at the version before it.
     """
@@ -256,7 +261,9 @@ def write(opened: Opened, memories: Sequence[Memory], *, embed: bool = True) -> 
     try:
         origins = _origins(vault, memories)
         prepared = preparer.prepare([(m, origins.get(m.id, Origin())) for m in memories])
-        write_batch(vault, prepared, preparer.model)
+        added = tuple(memory.id for memory in memories if memory.version == 1)
+        named = {"group": group} if group else {}
+        write_batch(vault, prepared, preparer.model, Change(added=added, **named))
     finally:
         preparer.close()
 

@@ -93,7 +93,7 @@ class Found(Struct, frozen=True, omit_defaults=True):
 
 
 class Whole(Struct, frozen=True, omit_defaults=True):
-    """A memory with its text, or the part of it from ``start`` to ``next_start``."""
+    """A memory, or its text from ``start`` to ``next_start``."""
 
     id: str
     title: str = ""
@@ -112,8 +112,12 @@ class Whole(Struct, frozen=True, omit_defaults=True):
     next_start: int | None = None
 
 
+class WasRead(Whole, frozen=True, omit_defaults=True):
+    linked: dict[str, str] = {}  # id → title: what it links to, and what links to it
+
+
 class WereRead(Struct, frozen=True, omit_defaults=True):
-    memories: Sequence[Whole]
+    memories: Sequence[WasRead]
     not_read: int = 0
 
 

@@ -42,7 +42,7 @@ class Find(Struct, frozen=True, forbid_unknown_fields=True):
     since: Annotated[str, Meta(description="2024-05-01, 7d, 3w")] = ""
     until: str = ""
     as_of: Annotated[str, Meta(description="As it was known then")] = ""
-    superseded: Annotated[bool, Meta(description="Also what was replaced or is over")] = False
+    superseded: Annotated[bool, Meta(description="Also what is replaced or over")] = False
     by: str = ""
     like: Annotated[str, Meta(description="Id of a memory to find others like")] = ""
     deep: Annotated[bool, Meta(description="Look further, slower")] = False

@@ -135,7 +135,7 @@ def _inlined(schema: Any, components: Mapping[str, Any]) -> Any:
 TOOLS: tuple[Tool, ...] = (
     Tool(
         "memory_start",
-        "Call once when a conversation begins: preferences, landscape of topics, open tasks and "
+        "Call once when a conversation begins: preferences, topics, open tasks and "
         f"what is new in the user's memories. {DATA}",
         Start,
         Started,

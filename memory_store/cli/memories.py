@@ -280,7 +280,7 @@ def delete(store: MemoryStore, ids: tuple[str, ...], by: str | None, now: bool, 
         question = f"{'Erase' if now else 'Delete'} {'these' if len(found) > 1 else 'this'}"
         click.confirm(f"{question}{' for good' if now else ''}?", abort=True, err=True)
     store.delete_many([memory.id for memory in found], now=now)
-    days = 0 if now else store.settings().trash
+    days = 0 if now else store.trash.days()
     for memory in found:
         click.echo(f"{memory.id} {'deleted' if days else 'erased'}")
     if days:

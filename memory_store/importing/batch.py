@@ -147,7 +147,7 @@ class Batch:
         def mark_files(storage: Storage) -> None:
             self._ledger.mark(storage, [one for one in marks if one.tag not in torn])
 
-        write_batch(self._vault, prepared, self._preparer.model, mark_files, self._change)
+        write_batch(self._vault, prepared, self._preparer.model, self._change, mark_files)
         self._replaced.update(memory.id for memory, _ in accepted if memory.version > 1)
         self._ledger.note_sources()
         self._counts.list_ids([memory.id for memory, _ in accepted])

@@ -219,8 +219,8 @@ class Ledger:
             delete_memories(
                 self.vault,
                 memories,
+                Change(BY_IMPORT),
                 also=lambda now: now.files.forget_empty(),
-                change=Change(BY_IMPORT),
             )
 
     def _missing(

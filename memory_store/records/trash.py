@@ -16,7 +16,7 @@ class TrashEntry(Struct, frozen=True):
     ``change`` is ``deleted`` or ``edited``; ``by`` is ``hand``, ``import``, or ``trash`` where an
     earlier version was put in its place. ``group`` is that of all that one change took away.
     ``title`` are its first words where it has none. ``time`` is when it went, ``until`` when it may
-    be erased.
+    be erased. ``text`` is there where one memory was asked for.
     """
 
     id: str
@@ -30,6 +30,7 @@ class TrashEntry(Struct, frozen=True):
     type: str
     title: str
     topics: tuple[str, ...]
+    text: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The fields by name, for JSON."""

@@ -61,12 +61,12 @@ def write_batch(
     vault: OpenVault,
     batch: Sequence[Prepared],
     model: Callable[[str], IndexModel],
+    change: Change,
     also: Callable[[Storage], None] | None = None,
-    change: Change | None = None,
 ) -> None:
     """Write a batch, all of it or nothing. ``also`` runs inside the same transaction.
 
-    What it replaces goes to the trash, as part of a ``change`` (``None``: this batch is one).
+    What it replaces goes to the trash, as part of a ``change``.
 
     What may stand in clear is what the settings say in that transaction, not what this process knew
     before. ``model`` is what a collection's entries were made with. Raises ConflictError, writing
@@ -77,7 +77,7 @@ def write_batch(
         with vault.writing() as storage:
             with storage.transaction(keyring):
                 known = vault.settings_in(storage)
-                _replace_rows(storage, vault, batch, change or _change_of(batch))
+                _replace_rows(storage, vault, batch, change)
                 by_collection: dict[str, list[Prepared]] = defaultdict(list)
                 for prepared in batch:
                     by_collection[prepared.memory.collection].append(prepared)
@@ -116,11 +116,6 @@ def _insert(
 def overwrite_vectors(batch: Sequence[Prepared]) -> None:
     """Overwrite the vectors of memories that were written, or could not be."""
     overwrite(item.entry.vectors for item in batch)
-
-
-def _change_of(batch: Sequence[Prepared]) -> Change:
-    """The change that a batch is by itself: memories that it makes belong to what it replaces."""
-    return Change(added=tuple(one.memory.id for one in batch if one.memory.version == 1))
 
 
 def _replace_rows(
@@ -163,18 +158,16 @@ def _remove(
 def delete_memories(
     vault: OpenVault,
     ids: Sequence[str],
+    change: Change | None,
     *,
     versions: Mapping[str, int] | None = None,
     also: Callable[[Storage], None] | None = None,
-    change: Change | None = None,
-    now: bool = False,
 ) -> int:
     """Delete memories from rows, index and write-ahead log. Returns how many were there.
 
-    They go to the trash, as part of a ``change`` (``None``: one of their own). With ``now`` they do
-    not, and what the trash has of them goes, too. ``versions`` are those that some of them must
-    have: another raises ConflictError, and nothing is deleted. ``also`` runs inside the same
-    transaction.
+    They go to the trash, as part of a ``change``. With ``None`` they do not, and what the trash has
+    of them goes, too. ``versions`` are those that some of them must have: another raises
+    ConflictError, and nothing is deleted. ``also`` runs inside the same transaction.
     """
     with vault.writing() as storage:
         with storage.transaction(vault.keyring):
@@ -187,8 +180,8 @@ def delete_memories(
                 raise ConflictError(
                     f"memory {changed[0]} was changed by another writer meanwhile", changed
                 )
-            take_out(storage, vault, ids, None if now else change or Change())
-            if now:
+            take_out(storage, vault, ids, change)
+            if change is None:
                 trash.erase(storage, vault.keyring, ids)
             if also is not None:
                 also(storage)

@@ -13,11 +13,11 @@ import gc
 import operator
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from memory_store import access
@@ -37,7 +37,7 @@ from memory_store.sqlite import sqlite3
 from memory_store.text.plain_json import read_json, write_json
 
 if TYPE_CHECKING:
-    from memory_store.store import MemoryStore
+    from memory_store.store import Code, MemoryStore
 
 RRF_K = 60.0  # Cormack, Clarke & Büttcher, SIGIR 2009; also Gnosis and QMD
 STATUS: tuple[tuple[type[MemoryStoreError], int], ...] = (
@@ -176,6 +176,8 @@ class HybridFunctions:
             ("hybrid_explain", self.hybrid_explain, (1, 2)),
             ("memory_text", self.memory_text, (1,)),
             ("memory_links", self.memory_links, (1,)),
+            ("code_symbols", self.code_symbols, (0, 1)),
+            ("code_references", self.code_references, (0, 1)),
             ("topic_hash", self.topic_hash, (1, 2)),
         )
         if FREED_WITHOUT_LOCK:
@@ -236,6 +238,24 @@ class HybridFunctions:
             if found.store is not None and found.grants.decrypt:
                 store = found.store.limited_to(found.grants.decrypt)
                 return write_json(store.links(memory_id, refs=False).as_dict())
+        return None
+
+    def code_symbols(self, name: Any = None) -> str | None:
+        """The definitions of source code that the caller may read, all or those of a name, as a
+        JSON array; NULL for one who may not read."""
+        return self._of_code(lambda code: code.every_symbol(name=name))
+
+    def code_references(self, name: Any = None) -> str | None:
+        """The lines that use a name which is defined in source code, likewise."""
+        return self._of_code(lambda code: code.every_use(name=name))
+
+    @nothing_collected()
+    def _of_code(self, rows: Callable[[Code], Sequence[Struct]]) -> str | None:
+        with contextlib.suppress(*NULL):
+            found = self._resolve(None)
+            if found.store is not None and found.grants.decrypt:
+                code = found.store.limited_to(found.grants.decrypt).code
+                return write_json([to_builtins(row) for row in rows(code)])
         return None
 
     def topic_hash(self, text: Any, collection: Any = None) -> str | None:

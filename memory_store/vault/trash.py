@@ -42,8 +42,8 @@ BY_HAND, BY_IMPORT, BY_TRASH = "hand", "import", "trash"
 class Change(Struct, frozen=True):
     """One change of a vault, as all that it takes away says it: a transaction, or an import.
 
-    ``added`` are the memories that it made; ``skipped`` those whose earlier version is not kept,
-    for the same import has replaced it already.
+    ``group`` is its name. ``added`` are the memories that it made; ``skipped`` those whose earlier
+    version is not kept, for the same import has replaced it already.
     """
 
     way: str = BY_HAND

@@ -124,6 +124,21 @@ class TestReading:
         assert len(json.dumps(short)) < len(json.dumps(long))
         assert short["topics"] == {"garden": 6}
 
+    def test_what_is_read_names_what_it_links_to_and_what_links_to_it(
+        self, store: MemoryStore
+    ) -> None:
+        store.collections.create("work")
+        flat = added(store, "It has two rooms. [[Plans]]", title="Flat")
+        home = added(store, "See [[Flat]].", title="Home")
+        plans = added(store, "Secret. See [[Flat]].", title="Plans", collection="work")
+        (one,) = call(assistant(store), "memory_read", {"ids": [flat]})["memories"]
+        assert one["linked"] == {plans: "Plans", home: "Home"}
+        personal = assistant(store, "write", "personal")
+        (one,) = call(personal, "memory_read", {"ids": [flat]})["memories"]
+        assert one["linked"] == {home: "Home"}
+        (one,) = call(assistant(store), "memory_read", {"ids": [flat], "budget": 100})["memories"]
+        assert len(json.dumps(one)) <= 400
+
     def test_a_long_text_is_read_in_parts_within_the_budget(self, store: MemoryStore) -> None:
         text = " ".join(f"word{number}" for number in range(2_000))
         id_ = added(store, text)

@@ -133,7 +133,11 @@ def test_help_and_mistakes_are_answered_without_a_vault(private_folders: Path) -
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [("edti", "edit"), ("e", "edit or export or eval"), ("re", "related or reopen or reindex")],
+    [
+        ("edti", "edit"),
+        ("e", "edit or export or eval"),
+        ("re", "related or reopen or review or reindex"),
+    ],
 )
 def test_a_command_that_is_not_there_names_what_may_be_meant(given: str, said: str) -> None:
     answer = CliRunner().invoke(main, [given])

@@ -50,6 +50,7 @@ def test_what_cannot_be_set_is_named_with_what_can(vault: Vault) -> None:
     for words, reported in (
         (("profile", "strict"), "topics, trash and ranking"),
         (("ranking", "mine"), "say general"),
+        (("trash", "soon"), "for how many days"),
         (("topics",), "table or memory"),
         (("topics", "disk"), "there is: table, memory"),
     ):

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from typing_commands import Vault
@@ -28,9 +29,11 @@ def test_it_writes_beside_an_open_vault_and_stops_clean_with_ctrl_c(
     with (
         MemoryStore.open(empty_vault.path, key_file=empty_vault.key_file) as store,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run,
+        ExitStack() as stack,
     ):
         assert run.stdout is not None
         assert run.stderr is not None
+        stack.callback(run.kill)  # else a failure would wait for it
         assert json.loads(run.stdout.readline())["imported"] == 0
         (notes / "lease.md").write_text("The lease ends in May.")
         began = time.monotonic()

@@ -349,6 +349,7 @@ STATES = {
     "one memory": f"{NOTES}/memories/00000000-0000-4000-8000-000000000001?q=tomatoes",
     "a new memory": f"{NOTES}/new",
     "collections": f"{NOTES}/collections",
+    "landscape": f"{NOTES}/landscape",
     "to unlock": f"{NOTES}/unlock",
 }
 

@@ -32,7 +32,7 @@ def kept(filled: Filled) -> list[Any]:
         return store.list()
 
 
-def test_a_memory_is_written_tagged_finished_published_and_deleted(
+def test_a_memory_is_written_tagged_finished_published_deleted_and_put_back(
     shared: str, page: Any, filled: Filled
 ) -> None:
     unlocked(page, shared, PASSPHRASE)
@@ -66,10 +66,15 @@ def test_a_memory_is_written_tagged_finished_published_and_deleted(
     page.get_by_role("link", name="Delete").click()
     page.get_by_role("heading", name="Delete this memory?").wait_for()
     assert fits(page)
-    page.get_by_role("button", name="Delete for good").click()
-    page.locator(".message-info", has_text="Deleted for good.").wait_for()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.locator(".message-info", has_text="Deleted.").wait_for()
+    page.get_by_role("button", name="Undo").click()
+    page.locator(".message-info", has_text="1 memory is as before.").wait_for()
+    page.get_by_role("link", name="Trash").click()
+    page.get_by_role("heading", name="Trash").wait_for()
+    assert fits(page)
     assert page.complaints == []
-    assert sorted(memory.collection for memory in kept(filled)) == ["personal"] * 4
+    assert sorted(memory.collection for memory in kept(filled)) == ["personal"] * 4 + ["team"]
 
 
 def test_a_memory_is_edited_by_keyboard_alone(shared: str, page: Any, filled: Filled) -> None:
@@ -204,8 +209,8 @@ def test_everything_works_without_scripts(
         page.get_by_role("button", name="Add").click()
         page.wait_for_url("**/memories/*")
         page.get_by_role("link", name="Delete").click()
-        page.get_by_role("button", name="Delete for good").click()
-        page.locator(".message-info", has_text="Deleted for good.").wait_for()
+        page.get_by_role("button", name="Delete", exact=True).click()
+        page.locator(".message-info", has_text="Deleted.").wait_for()
     assert len(kept(filled)) == 3
 
 

@@ -141,7 +141,7 @@ async def test_nothing_that_another_site_sends_is_carried_or_shown(
 @pytest.mark.parametrize(
     ("below", "fields", "reported"),
     [
-        (ONE.removeprefix(BASE) + "/delete", {"version": "1"}, ["Delete memory 00000000 for good"]),
+        (ONE.removeprefix(BASE) + "/delete", {"version": "1"}, ["Delete memory 00000000"]),
         ("/collections", {"do": "create", "name": "Boats"}, ["collections", "name: Boats"]),
         ("/new", {"text": "Plums <b>\n", "title": "Fruit"}, ["Add a memory", "title: Fruit"]),
     ],

@@ -188,7 +188,8 @@ async def test_what_is_left_is_searched_again_after_a_deletion(private: Served) 
     asked = await private.get(sure)
     assert link(asked, "Keep it") == below(shown)
     after = await pressed(private, sure, {"version": "1"}, sure)
-    assert "Deleted for good." in after.text
+    assert "Deleted." in after.text
+    assert "Undo" in after.text
     assert fields_of(after) == SEARCH
     assert ONE not in after.text
 

@@ -78,7 +78,7 @@ REFUSED = {400, 403, 404}
 NEED_LUCK = {
     *("changeMemories", "deleteMemories", "publishMemory", "searchCsv"),
     *("getCollection", "changeCollection", "setMember", "removeMember"),
-    *("followImport", "stopImport"),
+    *("followImport", "stopImport", "restoreMemories"),
 }
 """Operations whose good requests name something that is there, which random ones hardly do."""
 

@@ -10,6 +10,7 @@ import pytest
 
 from memory_store.access import ALL_GRANTS, KEY_HOLDER, Grants
 from memory_store.errors import NotAVaultError
+from memory_store.records import MemoryDraft
 from memory_store.scopes import EVERYTHING
 from memory_store.sql.functions import StoreAndGrants, register
 from memory_store.sqlite import sqlite3
@@ -162,3 +163,32 @@ def test_only_who_holds_the_key_chooses_the_model_a_query_is_sent_to(
     reported = next(stage for stage in json.loads(answer) if stage["stage"] == "expand")
     assert reported["model"] == "good"
     assert len(language_models.given("good")) == 1
+
+
+def test_symbols_of_source_code_and_their_uses_are_json_for_those_who_may_read(
+    make_store: Callable[..., MemoryStore],
+) -> None:
+    store = make_store()
+    text = "class Box:\n    pass\n\n\ndef made():\n    return Box()\n"
+    store.add_many([MemoryDraft(text, type="code", ref="boxes.py")], embed=False)
+
+    def ask(sql: str, grants: Grants) -> list[tuple[Any, ...]]:
+        connection = sqlite3.connect(store.path)
+        register(connection, lambda named: StoreAndGrants(store, grants))
+        try:
+            return connection.execute(sql).fetchall()
+        finally:
+            connection.close()
+
+    defined = """
+        select value ->> 'file', value ->> 'name', value ->> 'line', value ->> 'references'
+        from json_each(code_symbols()) order by 3
+    """
+    assert ask(defined, ALL_GRANTS) == [("boxes.py", "Box", 1, 1), ("boxes.py", "made", 5, 0)]
+    used = "select value ->> 'line' from json_each(code_references('Box'))"
+    assert ask(used, ALL_GRANTS) == [(6,)]
+    assert ask("select code_symbols('nowhere'), code_references('x')", ALL_GRANTS) == [("[]", "[]")]
+    both = "select code_symbols(), code_references('Box')"
+    assert ask(both, Grants(search=EVERYTHING)) == ask(both, Grants()) == [(None, None)]
+    store.lock()
+    assert ask(both, ALL_GRANTS) == [(None, None)]

@@ -284,8 +284,8 @@ async def test_stopping_the_server_wipes_the_keys(filled: Filled, serve: Serve) 
 @pytest.mark.parametrize(
     ("actor", "page", "missing", "offered"),
     [
-        ("bob", "/new", "hybrid-write", {"Search": ""}),
-        ("bob", "/audit", "hybrid-audit", {"Search": ""}),
+        ("bob", "/new", "hybrid-write", {"Search": "", "Landscape": "/landscape"}),
+        ("bob", "/audit", "hybrid-audit", {"Search": "", "Landscape": "/landscape"}),
         (
             "alice",
             "/memories/00000000-0000-4000-8000-000000000001",

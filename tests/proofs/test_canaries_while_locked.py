@@ -63,7 +63,15 @@ def examples(ids: dict[str, str]) -> list[str]:
         *(f"{BASE}/{end}" for end in ("audit", "audit.json", "audit.csv", "keys", "keys.json")),
         *(f"{BASE}/memories{end}.json" for end in ("", "/edit", "/delete")),
         *(f"{one}{end}" for end in ends),
-        *(f"{one}{end}.json" for end in ("/done", "/reopen", "/publish")),
+        *(f"{one}{end}.json" for end in ("/done", "/reopen", "/publish", "/links", "/related")),
+        *(f"{BASE}/trash{end}" for end in ("", ".json", "/restore", "/restore.json")),
+        *(
+            f"{BASE}/landscape",
+            f"{BASE}/landscape.json",
+            f"{BASE}/trash/empty",
+            f"{BASE}/trash/empty.json",
+            f"{BASE}/selected",
+        ),
         *(f"{BASE}/collections", f"{BASE}/collections.json", f"{collection}.json"),
         *(f"{collection}/members/alice.json", f"{BASE}/nothing.json", f"{BASE}/nothing"),
     ]

@@ -93,6 +93,11 @@ class Site:
     def memory(self) -> str:
         return self.store.add("a note to lose", title="A note").id
 
+    def deleted(self) -> str:
+        memory = self.memory()
+        self.store.delete(memory)
+        return memory
+
     def collection(self) -> str:
         self.made += 1
         collection = self.store.collections.create(f"made {self.made}", owner="root").id
@@ -105,6 +110,7 @@ class Site:
             return "locked"
         memories = [(one.id, one.version, one.type) for one in self.store.list(limit=10_000)]
         names = [(one.id, one.name, one.memories) for one in self.store.collections.list()]
+        names += [(one.id, one.version) for one in self.store.trash.list()]
         return memories, names, {k: dict(v) for k, v in self.store.collections.membership().items()}
 
 
@@ -172,6 +178,21 @@ ACTS: dict[tuple[str, str], Callable[[Site], Act]] = {
     ),
     ("/memories/delete.json", "POST"): lambda site: Act(
         "POST", f"{HOME}/memories/delete.json", {"ids": [site.memory()]}
+    ),
+    ("/trash/restore", "POST"): lambda site: Act(
+        "POST", f"{HOME}/trash/restore", {"entry": f"{site.deleted()}:1"}
+    ),
+    ("/trash/empty", "POST"): lambda site: Act(
+        "POST", f"{HOME}/trash/empty", {"entry": f"{site.deleted()}:1"}
+    ),
+    ("/trash/restore.json", "POST"): lambda site: Act(
+        "POST", f"{HOME}/trash/restore.json", {"ids": [site.deleted()]}
+    ),
+    ("/trash/empty.json", "POST"): lambda site: Act(
+        "POST", f"{HOME}/trash/empty.json", {"ids": [site.deleted()]}
+    ),
+    ("/selected", "POST"): lambda site: Act(
+        "POST", f"{HOME}/selected", {"id": site.memory(), "do": "done"}
     ),
     ("/memories/{id}.json", "PATCH"): lambda site: Act(
         "PATCH", f"{HOME}/memories/{site.memory()}.json", {"title": "b"}

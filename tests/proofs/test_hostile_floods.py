@@ -321,5 +321,5 @@ def test_no_pattern_takes_longer_than_its_text_is(store: MemoryStore) -> None:
         begun = time.process_time()
         with pytest.raises(BadInputError) as refused:
             store.search(pattern, mode="literal")
-        assert refused.value.parameter == "q"
+        assert refused.value.parameter in ("q", "all")  # no index narrows it
         assert time.process_time() - begun < A_FEW_SECONDS, pattern

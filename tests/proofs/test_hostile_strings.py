@@ -37,7 +37,8 @@ from memory_store.text.plain_json import write_json
 STRINGS = counted(10_000)
 SECONDS = 5  # of processor time for one string
 TEXTS = ("collection", "type", "topic", "since", "until", "narrow", "recipe", "like", "why")
-IN_QUERIES = ("q", "mode", "topic", "type", "collection", "since", "until")  # by prefixes
+IN_QUERIES = ("q", "mode", "topic", "type", "collection", "since", "until", "all")
+"""By prefixes; ``all`` is what a pattern needs that no index narrows."""
 ORDERLY = {0, 1, 2, 3}  # exit codes: done, nothing there, refused, no key
 
 

@@ -195,7 +195,7 @@ class TestOptions:
         assert 0 < len(short.rows) < len(every.rows)
 
     def test_a_literal_search_refuses_it(self, garden: MemoryStore) -> None:
-        with pytest.raises(BadInputError, match="like: a literal search"):
+        with pytest.raises(BadInputError, match="like: this mode is for a pattern"):
             alike(garden, "slugs", "slugs", mode="literal")
 
     def test_an_unknown_memory_is_refused_by_the_name_of_the_option(

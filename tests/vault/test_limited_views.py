@@ -32,6 +32,7 @@ OPEN_OF_A_VAULT = {
     "follow_settings": ITS_OWN,
     "collections": ITS_OWN,
     "snapshot": ITS_OWN,
+    "link_graph": ITS_OWN,
     "moment": "sealed rows, and row tags of all of them: opening one needs its key",
     "reader": SEALED,
     "writing": SEALED,
