@@ -47,6 +47,7 @@ PURPOSES = {
     ("vault_segments", "main"): "segment",
     ("vault_segments", "vectors"): "segment",
     ("vault_segments", "pairs"): "segment",
+    ("vault_segment_parts", "sealed"): "segment",
     ("vault_settings", "sealed"): "head",
     ("vault_expansions", "sealed"): "expansion",
     ("vault_audit", "sealed"): "audit",
@@ -64,6 +65,12 @@ PLACES = {
     ("vault_segments", "main"): "collection, id || '|' || model || '|' || documents, sequence",
     ("vault_segments", "vectors"): "collection, id || '|' || model || '|' || documents, sequence",
     ("vault_segments", "pairs"): "collection, id || '|' || model || '|' || documents, sequence",
+    ("vault_segment_parts", "sealed"): (
+        "(select collection from vault_segments where id = segment), "
+        "segment || '|' || kind || '|' || "
+        "(select model || '|' || documents from vault_segments where id = segment), "
+        "(select sequence from vault_segments where id = segment)"
+    ),
     ("vault_settings", "sealed"): "'vault', name, cast(value as integer)",
     ("vault_expansions", "sealed"): "'vault', lower(hex(tag)), 0",
     ("vault_audit", "sealed"): "'vault', cast(sequence as text), 0",
