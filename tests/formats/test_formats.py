@@ -73,6 +73,8 @@ def known(kept: Path) -> dict[str, Any]:
     """What it must hold."""
     name, _, profile = kept.stem.rpartition("-")
     held: dict[str, Any] = json.loads((HERE / f"{name}.json").read_text("utf-8"))[profile]
+    for memory in held["memories"]:
+        memory.setdefault("superseded_by", None)  # said of a memory since, and kept nowhere
     return held
 
 
