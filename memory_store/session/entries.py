@@ -21,8 +21,8 @@ from msgspec import Struct, msgpack
 
 from memory_store.code.facts import facts
 from memory_store.crypto.blinding import Blinder
-from memory_store.index.outlines import OUTLINES
 from memory_store.index.lexicon import LEXICON, Spelled
+from memory_store.index.outlines import OUTLINES
 from memory_store.index.segment import IndexEntry
 from memory_store.records import DONE_SUFFIX, Memory
 from memory_store.session.outlines import outline_of
