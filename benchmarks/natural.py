@@ -25,6 +25,9 @@ PARTS = {
     "vectors": "select sum(length(vectors)) from vault_segments",
     "word entries": "select sum(length(main)) from vault_segments",
     "pairs of words": "select sum(length(pairs)) from vault_segments",
+    "words as spelled": (
+        "select sum(length(sealed)) from vault_segment_parts where kind = 'lexicon'"
+    ),
     "bodies": "select sum(length(body)) from memory_bodies",
     "heads": "select sum(length(head)) from memories",
 }

@@ -203,7 +203,8 @@ def _found(store: "MemoryStore", query: str, **options: Any) -> dict[str, Any]:
     """Results in short. No other model words the query anew: this one can do so itself."""
     response = store.search(query, expand=False, **options)
     found = {"results": [_short(row) for row in response.rows], "searched": response.total}
-    return {**found, "note": response.nearest} if response.nearest else found
+    said = [*response.corrections, *filter(None, [response.nearest])]
+    return {**found, "note": " ".join(said)} if said else found
 
 
 def _short(row: "SearchResult") -> dict[str, Any]:

@@ -177,6 +177,8 @@ class MemoryStore(Actions):
     texts = reads.texts
     references = reads.references
     generation = reads.generation
+    exists = late(lambda: actions.words.exists)
+    words = late(lambda: actions.words.words)
     links = late(lambda: actions.links.links)
     unfolded = late(lambda: actions.links.unfolded)
     related = late(lambda: actions.links.related)

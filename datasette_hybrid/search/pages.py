@@ -77,6 +77,7 @@ async def search(datasette: Any, request: Any) -> Response:
         "examples": examples(path, names),
         "clear_href": facets.cleared(given, path),
         **dict.fromkeys(("response", "welcome", "older", "refusal", "nearest", "embedding")),
+        "also_searched": {},
         "degraded": [],
     }
     if isinstance(found, Exception):

@@ -186,6 +186,7 @@ def remarks(response: SearchResponse, grants: Grants) -> dict[str, Any]:
     usual = [line for line in response.degraded if line.startswith(NO_RERANKER)]
     quiet = [_with_command(line.removeprefix(NO_RERANKER)) for line in usual if grants.decrypt]
     return {
+        "also_searched": response.also_searched,
         "nearest": response.nearest,
         "degraded": [_with_command(line) for line in response.degraded if line not in usual],
         "no_reranker": (sentence(quiet[0][0]), quiet[0][1]) if quiet else None,

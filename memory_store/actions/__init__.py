@@ -14,6 +14,7 @@ links        what links to what, and what is near
 sources      which paths were imported, and which are read again
 vaults       models, sizes and counts, and whether the vault is what it was
 trash        what was deleted or replaced: list, put back, erase; undo the last change
+words        whether some occur, and which begin with some letters
 trail        who did what
 export       memories as plain files
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
         sources,
         trail,
         trash,
+        words,
         writes,
     )
 

@@ -263,7 +263,7 @@ def _page(rows: Sequence[Result], response: SearchResponse, given: Find) -> Foun
         certain=response.certain,
         continue_=response.next or "",
         nearest=response.nearest or "",
-        degraded=response.degraded,
+        degraded=(*response.corrections, *response.degraded),
         topics=dict(response.topics) if compact else {},
     )
 

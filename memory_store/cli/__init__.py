@@ -27,6 +27,7 @@ GROUPS = {
         "add": ("imports", "Add one memory and print its id."),
         "list": ("memories", "List memories, newest first."),
         "get": ("memories", "Show one memory's whole text."),
+        "exists": ("words", 'Say whether memories hold a word. "No" is certain.'),
         "links": ("links", "Show what a memory links to, and what links to it."),
         "related": ("links", "Show the memories nearest to one, and why."),
         "edit": ("memories", "Change a memory."),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PROGRAM = "memory-store"
 VARIABLE = "_MEMORY_STORE_COMPLETE"  # what click looks for, by the program's name
+LEAST_BEGUN = 2  # letters of a word before its end is offered
 MOST = 200  # names that are offered: nobody reads more below a prompt
 
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
@@ -87,6 +88,24 @@ def topic_names(
 ) -> list[CompletionItem]:
     """The most frequent topics that begin so."""
     return _named(context, begun, lambda store: store.frequent_topics(MOST))
+
+
+def words_begun(
+    context: click.Context, parameter: click.Parameter, begun: str
+) -> list[CompletionItem]:
+    """The words of memories that begin so, the most frequent first; of several words the last."""
+    before, space, last = begun.rpartition(" ")
+    if len(last) < LEAST_BEGUN:
+        return []
+    found = _opened(context, lambda store: [CompletionItem(one.word) for one in store.words(last)])
+    return [CompletionItem(f"{before}{space}{printable_line(one.value)}") for one in found]
+
+
+def query_words(
+    context: click.Context, parameter: click.Parameter, begun: str
+) -> list[CompletionItem]:
+    """The words of memories that begin so; else files, for DB."""
+    return words_begun(context, parameter, begun) or files(context, parameter, begun)
 
 
 def memory_ids(

@@ -51,7 +51,7 @@ class QueryCommand(VaultCommand):
 
 
 @vault_command(cls=QueryCommand)
-@click.argument("query", metavar="[QUERY]...", nargs=-1, shell_complete=completed_by("files"))
+@click.argument("query", metavar="[QUERY]...", nargs=-1, shell_complete=completed_by("query_words"))
 @click.option("-i", "--interactive", is_flag=True, help="Search while you type, and choose")
 @request_options("mode", "language", "all", "deep", "limit", *SCOPE)
 @request_options("like", "meta", "min_score", "narrow", "recipe")

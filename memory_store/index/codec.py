@@ -27,11 +27,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from memory_store.index.columns import Array, Buffer, ColumnReader, pack_planes, pack_raw
+from memory_store.index.columns import Array, Buffer, ColumnReader, pack_planes, pack_raw, row_dtype
 from memory_store.index.extras import Extra
 from memory_store.index.kinds import KINDS
 from memory_store.index.layout import NUMBERS, TAGS, Late, Pairs, Postings, Segment
-from memory_store.index.postings import row_dtype
 
 FORMAT_VERSION = 1
 TAGGED_VERSION = 2  # of main, since rows have tags

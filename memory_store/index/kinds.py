@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from memory_store.index.extras import ExtraKind
+from memory_store.index.lexicon import LEXICON
 from memory_store.index.outlines import OUTLINES
 
-KINDS: dict[str, ExtraKind] = {kind.name: kind for kind in (OUTLINES,)}
+KINDS: dict[str, ExtraKind] = {kind.name: kind for kind in (LEXICON, OUTLINES)}
 """Name → kind. The name stands in clear in the file, and never changes."""

@@ -7,15 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from memory_store.index.columns import Array
+from memory_store.index.columns import Array, row_dtype
 from memory_store.index.layout import Pairs, Postings
-
-SMALL_ROWS = 1 << 16  # up to here a row number fits 16 bits
-
-
-def row_dtype(count: int) -> type[np.uint16] | type[np.uint32]:
-    """The narrowest dtype for the row numbers of a segment of ``count`` documents."""
-    return np.uint16 if count <= SMALL_ROWS else np.uint32
 
 
 def narrow(counts: Array) -> Array:

@@ -180,6 +180,16 @@ def has_term(snapshot: Snapshot, group: HashGroup, ordinals: Array | None = None
     return held if ordinals is None else held[ordinals]
 
 
+def unheld(
+    snapshot: Snapshot, groups: Sequence[HashGroup], visible: Collection[str] | None
+) -> list[bool]:
+    """Whether no living document of the visible collections (``None``: of any) holds each word."""
+    return [
+        not any(snapshot.alive[docs.astype(np.intp) + base].any() for base, docs, _, _ in pieces)
+        for pieces in _hits(snapshot, groups, visible)
+    ]
+
+
 def has_pair(snapshot: Snapshot, pair: HashGroup, ordinals: Array | None = None) -> Mask:
     """Whether each document of ``ordinals`` (``None``: of the snapshot) holds the adjacent pair.
 

@@ -57,6 +57,7 @@ from memory_store.records.searches import (
 )
 from memory_store.records.trash import TrashEntry, Undone
 from memory_store.records.vaults import VaultSettings
+from memory_store.records.words import Existence, WordCount
 
 SearchOptions = SearchRequest
 """The same record under the name that programs import."""

@@ -108,8 +108,10 @@ class SearchResponse(Struct, frozen=True):
     values of ``type``, ``status``, ``collection``, ``topic`` and ``created`` (months or years) over
     the whole result. ``budget`` says what a token budget was spent on (``None``: there was none).
     ``nearest`` is a sentence where no memory holds a word of the query: the rows are merely near.
-    ``degraded`` lists what was missing, each line ending in the command that mends it. ``explain``
-    holds what each stage did, in order, ``why`` what became of one memory (where asked for).
+    ``also_searched`` maps words of the query that no memory holds to the word that was searched
+    instead. ``degraded`` lists what was missing, each line ending in the command that mends it.
+    ``explain`` holds what each stage did, in order, ``why`` what became of one memory (where asked
+    for).
     ``holding`` is how many memories hold a word of the query, where more than words decides what is
     an answer, too; ``None`` where that was not counted. It is for a page, and not in the JSON.
     ``totals`` are ``matched`` (found by any leg), ``certain`` (results of all pages that are rather
@@ -130,6 +132,7 @@ class SearchResponse(Struct, frozen=True):
     next: ForSearchers[str | None] = None
     truncated: ForSearchers[bool] = False
     nearest: ForSearchers[str | None] = None
+    also_searched: Mapping[str, str] = field(default_factory=dict)
     degraded: InPart[tuple[str, ...]] = ()
     milliseconds: ForSearchers[float] = 0.0
     explain: InPart[tuple[Stage, ...]] = ()
@@ -150,6 +153,7 @@ class SearchResponse(Struct, frozen=True):
         }
         answer["rows"] = [row.as_dict() for row in self.rows]
         answer["facets"] = {name: dict(counts) for name, counts in self.facets.items()}
+        answer["also_searched"] = dict(self.also_searched)
         answer["degraded"] = list(self.degraded)
         answer["milliseconds"] = round(self.milliseconds, 3)
         answer["explain"] = [stage.as_dict() for stage in self.explain]
@@ -159,10 +163,19 @@ class SearchResponse(Struct, frozen=True):
                 del answer[name]
         return answer
 
+    @property
+    def corrections(self) -> list[str]:
+        """One line that says what was searched besides what was typed; none where nothing was."""
+        if not self.also_searched:
+            return []
+        said = [f"{word} (nothing holds {typed})" for typed, word in self.also_searched.items()]
+        return [f"also searched: {', '.join(said)}"]
+
     def remarks(self, usual: Collection[str] = ()) -> list[str]:
         """Lines for people: what the answer rests on, and what was missing but for ``usual``."""
         nearest = [self.nearest] if self.nearest else []
-        return [*nearest, *(f"degraded: {line}" for line in self.degraded if line not in usual)]
+        missing = [f"degraded: {line}" for line in self.degraded if line not in usual]
+        return [*self.corrections, *nearest, *missing]
 
     def _repr_html_(self) -> str:
         from memory_store.notebook import response_table

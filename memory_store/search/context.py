@@ -1,19 +1,21 @@
 """What a search may reach: one consistent view of an unlocked vault.
 
 Boundary: of everything here only :attr:`SearchContext.open_memories` yields plain text, and only
-:mod:`memory_store.search.opening` calls it.
+:mod:`memory_store.search.opening` calls it. :attr:`SearchContext.lexicon` yields words, and only
+:mod:`memory_store.search.query.spelling` reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from memory_store.crypto.blinding import Blinder
-    from memory_store.index.snapshot import Snapshot
+    from memory_store.index.lexicon import Lexicon
+    from memory_store.index.snapshot import Part, Snapshot
     from memory_store.index.vectors import VectorIndex
     from memory_store.models.embedder import Embedder
     from memory_store.models.reranker import Reranker
@@ -36,6 +38,8 @@ class SearchContext(Struct, frozen=True):
     ordinals of the snapshot, in that order; those of ``unnamed`` collections stay sealed (see
     :class:`SealedMemory`). ``collection_names`` maps id to opened name;
     those ``unnamed`` map to their id, and what is in them is not to be named either.
+    ``lexicon`` gives the words as spelled of those of some collections (``None``: of all) whose
+    memories may be opened; it is ``None`` where no word is to be corrected.
     ``page_keys`` seal the place between two pages.
     ``by_places`` says that the caller may not read, so that orders and scores are to follow from
     places alone. ``parsed`` is the query where the caller had to take it apart before.
@@ -68,3 +72,4 @@ class SearchContext(Struct, frozen=True):
     strict: bool = False
     by_places: bool = False
     parsed: ParsedQuery | None = None
+    lexicon: Callable[[Collection[str] | None], Iterable[tuple[Part, Lexicon]]] | None = None

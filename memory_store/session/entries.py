@@ -21,6 +21,7 @@ from msgspec import Struct, msgpack
 
 from memory_store.code.facts import facts
 from memory_store.crypto.blinding import Blinder
+from memory_store.index.lexicon import LEXICON, Spelled
 from memory_store.index.outlines import OUTLINES
 from memory_store.index.segment import IndexEntry
 from memory_store.records import DONE_SUFFIX, Memory
@@ -29,6 +30,7 @@ from memory_store.text.chunks import Span, passages, windows
 from memory_store.text.identifiers import CODE, path_terms
 from memory_store.text.language import detect_language
 from memory_store.text.links import links, links_of_fields
+from memory_store.text.spelling import spelled_words
 from memory_store.text.tokens import phrase_terms, terms
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.rows import content_tag, topic_tags
@@ -48,9 +50,13 @@ TITLE_TOKENS = 32  # of a window's budget at most; longer titles are cut in fron
 Vectors = npt.NDArray[np.float32]
 
 
+def _spelled(memory: Memory, language: str) -> Spelled:
+    return Spelled([*spelled_words(f"{memory.title}\n{memory.text}", language)])
+
+
 Record = Callable[[Memory, str], Struct]
 """Makes a kind's record of a memory that is analysed as in a language."""
-RECORDS: dict[str, Record] = {OUTLINES.name: outline_of}
+RECORDS: dict[str, Record] = {LEXICON.name: _spelled, OUTLINES.name: outline_of}
 """By the kinds of :data:`memory_store.index.kinds.KINDS`: what makes a document's record."""
 
 

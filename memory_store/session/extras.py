@@ -20,6 +20,7 @@ from memory_store.errors import TamperedError
 from memory_store.index.extras import Extra, Records
 from memory_store.index.kinds import KINDS
 from memory_store.index.layout import Segment
+from memory_store.index.lexicon import LEXICON, Lexicon
 from memory_store.index.snapshot import Part, Snapshot
 from memory_store.session.opened_vault import OpenVault
 
@@ -78,6 +79,15 @@ def parts(
             extra = _extra(part.segment, kind)
             if extra is not None:
                 yield part, extra
+
+
+def lexicons(
+    vault: OpenVault, snapshot: Snapshot, collections: Collection[str] | None = None
+) -> Iterator[tuple[Part, Lexicon]]:
+    """The same of the lexicon: the words of the memories that the view may open."""
+    for part, extra in parts(vault, snapshot, LEXICON.name, collections):
+        if isinstance(extra, Lexicon):
+            yield part, extra
 
 
 def _extra(segment: Segment, kind: str) -> Extra | None:

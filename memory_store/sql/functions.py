@@ -371,6 +371,9 @@ def _explanation(found: _Found | None) -> list[dict[str, Any]]:
         stages.append({"stage": "why", "milliseconds": 0.0, "why": response.why.as_dict()})
     if response.nearest:
         stages.append({"stage": "nearest", "milliseconds": 0.0, "lines": [response.nearest]})
+    if response.also_searched:
+        lines = response.corrections
+        stages.append({"stage": "also_searched", "milliseconds": 0.0, "lines": lines})
     if response.degraded:
         stages.append({"stage": "degraded", "milliseconds": 0.0, "lines": [*response.degraded]})
     return stages

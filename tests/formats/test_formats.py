@@ -151,8 +151,7 @@ def test_no_table_of_todays_format_is_empty_in_all_that_is_kept(tmp_path: Path) 
             for (table,) in there.fetchall():
                 if connection.execute(f"select 1 from {table} limit 1").fetchone():
                     rows.add(table)
-    without_a_kind = {"vault_segment_parts"}
-    assert {*VAULT_TABLES, *LATER_TABLES, *MEMORY_TABLES} - without_a_kind <= rows
+    assert {*VAULT_TABLES, *LATER_TABLES, *MEMORY_TABLES} <= rows
 
 
 def test_it_opens_with_every_secret_and_holds_what_it_held(

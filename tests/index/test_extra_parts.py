@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,8 +43,11 @@ def _no_other_kind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def kind(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
-    """A kind that the vault knows once this is called."""
+def kind(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """The one kind that the vault knows once this is called."""
+    for known in (KINDS, RECORDS):
+        for name in list(known):
+            monkeypatch.delitem(known, name)
 
     def added() -> None:
         monkeypatch.setitem(KINDS, SHOUTED.name, SHOUTED)

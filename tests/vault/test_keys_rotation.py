@@ -213,6 +213,7 @@ def test_the_old_key_opens_nothing_in_the_file_any_more(filled: MemoryStore) -> 
             ("memory_bodies", "body"),
             ("vault_segments", "main"),
             ("vault_segments", "pairs"),
+            ("vault_segment_parts", "sealed"),
             ("vault_manifests", "sealed"),
             ("vault_audit", "sealed"),
             ("vault_sources", "head"),

@@ -28,6 +28,7 @@ SEALED_COLUMNS = (
     ("vault_segments", "main"),
     ("vault_segments", "vectors"),
     ("vault_segments", "pairs"),
+    ("vault_segment_parts", "sealed"),
 )
 
 

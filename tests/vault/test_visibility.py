@@ -32,7 +32,7 @@ SEEN: dict[type[Struct], dict[Seen | None, str]] = {
         "milliseconds",
         Seen.UNLESS_STRICT: "types",
         Seen.IN_PART: "rows facets degraded explain why",
-        None: "topics budget holding",
+        None: "topics budget holding also_searched",
     },
     SearchResult: {
         Seen.BY_SEARCHERS: "rank id score band keyword_rank topic_rank vector_rank fusion_score",

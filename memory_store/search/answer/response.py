@@ -83,6 +83,7 @@ def respond(search: Search, outcome: Outcome) -> SearchResponse:
         next=next_token,
         truncated=next_token is not None or len(rows) < len(shown),
         nearest=outcome.nearest if rows else None,
+        also_searched=search.analysis.corrected,
         degraded=tuple(dict.fromkeys(degraded)),
         milliseconds=trace.milliseconds,
         explain=trace.stages if options.explain else (),

@@ -28,6 +28,7 @@ from memory_store.records.collections import several_of_that_name
 from memory_store.search.context import SearchContext
 from memory_store.search.query.language import ParsedQuery, Phrase, Variant, is_symbol_like, parse
 from memory_store.search.query.more_like_this import Likeness, likeness, twins
+from memory_store.search.query.spelling import corrections
 from memory_store.search.recipes import LEGS
 from memory_store.text.canonical import folded, normalise_topic
 from memory_store.text.identifiers import CODE, code_words, identifiers, name_terms
@@ -52,9 +53,10 @@ class Analysis(Struct, frozen=True):
     ``keywords`` are its words without stop words (with them, if there is nothing else), repeats
     kept; ``groups`` the same as keyed hashes. ``topics`` has one group per query word: the hashes
     of every topic of one to three words that the word is part of, so that the groups a memory
-    matches count the words matched. ``mask`` (bool [documents]) is what may be an answer. ``like``
-    is the memory that others should be like. ``pairs`` stand for each two neighbouring keywords,
-    where more than one leg is asked.
+    matches count the words matched. ``corrected`` are the words that nothing holds, with what is
+    looked up instead. ``mask`` (bool [documents]) is what may be an answer. ``like`` is the memory
+    that others should be like. ``pairs`` stand for each two neighbouring keywords, where more than
+    one leg is asked.
     """
 
     parsed: ParsedQuery
@@ -67,6 +69,7 @@ class Analysis(Struct, frozen=True):
     symbol_like: bool
     like: Likeness | None = None
     pairs: tuple[HashGroup, ...] = ()
+    corrected: Mapping[str, str] = {}
 
     @property
     def asks(self) -> bool:
@@ -156,7 +159,8 @@ def analyse(
     blinding, snapshot = Blinding(context), context.snapshot
     language = query_language(parsed.reading, context)
     keywords = without_stop_words(parsed.words, language)
-    mask = snapshot.mask(filters(parsed, context, options, blinding))
+    wanted = filters(parsed, context, options, blinding)
+    mask = snapshot.mask(wanted)
     like = likeness(snapshot, options.like) if options.like else None
     if like is not None:
         mask &= ~twins(snapshot, like.ordinal)
@@ -164,13 +168,19 @@ def analyse(
         mask = mask & holds(phrase, context, blinding)
     for phrase in parsed.excluded:
         mask = mask & ~holds(phrase, context, blinding)
-    groups = _word_groups(parsed.text, keywords, blinding)
+    groups, corrected = _word_groups(parsed.text, keywords, blinding), {}
+    if "keyword" in legs:
+        corrected = corrections(parsed, keywords, groups, context, wanted.collections)
+    if corrected:
+        keywords = tuple(corrected.get(word, word) for word in keywords)
+        groups = _word_groups(parsed.text, keywords, blinding)
     fused = "keyword" in legs and len(legs) > 1
     return Analysis(
         parsed=parsed,
         language=language,
         keywords=keywords,
         groups=groups,
+        corrected=corrected,
         variant_groups=_variant_groups(parsed.variants, language, blinding),
         topics=_topics(parsed.text, language, blinding) if "topic" in legs else (),
         mask=mask,

@@ -1,0 +1,39 @@
+"""Whether words occur, and which there are: answers of the word index."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+
+class Existence(Struct, frozen=True):
+    """Whether memories hold a term.
+
+    ``exists`` is certain where it is false. ``memories`` is how many hold its words, side by side
+    where there are several, by their stems; with ``exact`` whether one spells it so: ``None`` where
+    ``left`` memories were not opened to see. ``opened`` is how many were.
+    """
+
+    term: str
+    exists: bool | None
+    memories: int
+    exact: bool = False
+    opened: int = 0
+    left: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON-ready data."""
+        return asdict(self)
+
+
+class WordCount(Struct, frozen=True):
+    """A word as spelled, folded to lower case, and how many memories hold it."""
+
+    word: str
+    memories: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON-ready data."""
+        return asdict(self)

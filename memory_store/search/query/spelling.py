@@ -1,0 +1,105 @@
+"""Words of a query that nothing holds, corrected by what is spelled in the searched collections.
+
+Boundary: reads the lexicons of collections whose memories the caller may open, and of no other; a
+caller who may only search is corrected nothing, or an answer would say words that are sealed for
+them. What was corrected is said in the answer.
+
+A word is as good as unheld when no living memory of the searched collections has its stem. It is
+corrected to the word that most of their memories hold among those at the least distance: one edit
+(a letter more, less, other, or two exchanged), or two in a word of eight letters. Quoted words,
+numbers, words shorter than four letters and names of code are left as they are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memory_store.index.terms import unheld
+from memory_store.search.context import SearchContext
+from memory_store.search.query.language import ParsedQuery, is_symbol_like
+from memory_store.text.canonical import folded
+from memory_store.text.spelling import is_spelled
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from memory_store.index.lexicon import Lexicon
+    from memory_store.index.snapshot import HashGroup, Part
+
+SHORTEST = 4  # letters of a word that is corrected: among three, most words are near to another
+TWO_EDITS = 8  # letters from which two edits are one slip
+MOST_CORRECTED = 8  # words of a query: a text that was pasted is not full of slips
+
+
+def corrections(
+    parsed: ParsedQuery,
+    keywords: Sequence[str],
+    groups: Sequence[HashGroup],
+    context: SearchContext,
+    collections: Collection[str] | None,
+) -> dict[str, str]:
+    """Query word → what is searched instead. ``groups`` are the hashes of each of ``keywords``;
+    ``collections`` are the searched ones (``None``: all)."""
+    if context.lexicon is None or context.by_places or is_symbol_like(parsed.text):
+        return {}
+    quoted = {folded(word) for phrase in parsed.required for word in phrase.words}
+    asked = [
+        (word, group)
+        for word, group in zip(keywords, groups, strict=False)
+        if _may_be_wrong(word, quoted)
+    ]
+    missing = unheld(context.snapshot, [group for _, group in asked], collections)
+    wrong = [word for (word, _), unknown in zip(asked, missing, strict=True) if unknown]
+    if not wrong:
+        return {}
+    lexicons = list(context.lexicon(collections))
+    found = {word: nearest(folded(word), lexicons) for word in wrong[:MOST_CORRECTED]}
+    return {word: other for word, other in found.items() if other is not None}
+
+
+def _may_be_wrong(word: str, quoted: Collection[str]) -> bool:
+    plain = folded(word)
+    long_enough = len(plain) >= SHORTEST and is_spelled(plain)
+    return long_enough and plain not in quoted and not any(map(str.isdigit, plain))
+
+
+def nearest(word: str, lexicons: Sequence[tuple[Part, Lexicon]]) -> str | None:
+    """The word that most living memories hold among those at the least distance, if any is near."""
+    from rapidfuzz import process  # few queries have a word that nothing holds
+    from rapidfuzz.distance import OSA
+
+    most = 2 if len(word) >= TWO_EDITS else 1
+    held: Counter[str] = Counter()
+    distances: dict[str, int] = {}
+    for part, lexicon in lexicons:
+        places = lexicon.of_length(len(word) - most, 4 * (len(word) + most))
+        spelled = [one.decode("utf-8", "replace") for one in lexicon.words[places].tolist()]
+        near = process.extract(word, spelled, scorer=OSA.distance, score_cutoff=most, limit=None)
+        for other, distance, index in near:
+            place = int(places[index])
+            count = lexicon.counts(place, place + 1, part.alive).item()
+            if count and not any(map(str.isdigit, other)):
+                distances[other] = int(distance)
+                held[other] += count
+    return min(held, key=lambda one: (distances[one], -held[one], one), default=None)
+
+
+def words_beginning(
+    prefix: str, lexicons: Sequence[tuple[Part, Lexicon]], limit: int
+) -> list[tuple[str, int]]:
+    """``(word, how many living memories hold it)`` of the words that begin so, those that most
+    hold first."""
+    held: Counter[str] = Counter()
+    begun = folded(prefix).encode("utf-8", "replace")
+    for part, lexicon in lexicons:
+        start, end = lexicon.span(begun)
+        counts = lexicon.counts(start, end, part.alive)
+        living = np.flatnonzero(counts)
+        words = lexicon.words[start:end][living].tolist()
+        for word, count in zip(words, counts[living].tolist(), strict=True):
+            held[word.decode("utf-8", "replace")] += count
+    return sorted(held.items(), key=lambda one: (-one[1], one[0]))[:limit]

@@ -1,0 +1,117 @@
+"""A query word that nothing holds is corrected by what the searched memories spell, and said so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memory_store import access
+from memory_store.records import MemoryDraft, SearchResponse, read_request
+from memory_store.scopes import NOTHING, Scope
+from memory_store.store import MemoryStore
+
+NOTES = (
+    MemoryDraft("The accommodation by the weir has a boiler.", title="Cottage"),
+    MemoryDraft("The boiler was serviced, and the boilers of the neighbours."),
+    MemoryDraft("Die Größe der Dachkammer und ihre Schlüssel."),
+    MemoryDraft("def reconcile_ledger(rows):\n    return sorted(rows)\n", type="code"),
+    MemoryDraft("The broiler is for chicken.", collection="kitchen"),
+)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Iterator[MemoryStore]:
+    """A vault of a few notes and a function, with a collection of its own beside them."""
+    folder = tmp_path_factory.mktemp("spelling")
+    (folder / "vaults").mkdir()
+    with pytest.MonkeyPatch.context() as environment:
+        for name in ("CACHE", "CONFIG", "STATE"):
+            environment.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
+        environment.setenv("MEMORY_STORE_OFFLINE", "1")
+        key_file = folder / "keys" / "notes.key"
+        store, _ = MemoryStore.create(
+            folder / "vaults" / "notes.db", key_file=key_file, embedder=str(tiny_model)
+        )
+        store.add_many(NOTES)
+        yield store
+        store.lock()
+
+
+def searched(store: MemoryStore, query: str, **options: object) -> SearchResponse:
+    return store.search(query, **{"mode": "keyword", **options})
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("wier", "weir"),  # two letters exchanged
+        ("boler", "boiler"),  # one left out; the word of most memories wins
+        ("acomodation", "accommodation"),  # two left out of a long word
+        ("schlüsel", "schlüssel"),
+        ("Größse", "grösse"),  # ß is ss in a lexicon
+        ("reconcyle", "reconcile"),  # a part of a name
+    ],
+)
+def test_a_slip_finds_what_was_meant_and_the_answer_says_so(
+    filled: MemoryStore, typed: str, meant: str
+) -> None:
+    found = searched(filled, typed)
+    assert found.also_searched == {typed: meant}
+    assert found.rows
+    assert found.rows[0].passages
+    assert found.remarks()[0] == f"also searched: {meant} (nothing holds {typed})"
+    assert found.as_dict()["also_searched"] == {typed: meant}
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["weir", "boilers", '"wier"', "-wier boiler", "xyzzyqw", "wer", "wier2", "/wier/", "type:fact"],
+)
+def test_nothing_else_is_corrected(filled: MemoryStore, query: str) -> None:
+    """What is held, quoted, excluded, unlike every word, short, a number, a pattern, a filter."""
+    assert searched(filled, query, mode="auto").also_searched == {}
+
+
+def test_only_the_slip_of_several_words_is_corrected(filled: MemoryStore) -> None:
+    found = filled.search("boiler by the wier")
+    assert found.also_searched == {"wier": "weir"}
+    assert found.rows[0].title == "Cottage"
+    assert found.nearest is None
+
+
+def test_words_come_from_the_collections_that_are_searched(filled: MemoryStore) -> None:
+    assert searched(filled, "broler", collection="kitchen").also_searched == {"broler": "broiler"}
+    assert searched(filled, "boler", collection="kitchen").also_searched == {}
+    assert searched(filled, "boiler", collection="kitchen").also_searched == {"boiler": "broiler"}
+
+
+def test_a_member_is_corrected_by_words_of_their_collections_alone(filled: MemoryStore) -> None:
+    ids = {name: one for one, name in filled.collections.names().items()}
+    kitchen = Scope.of([ids["kitchen"]])
+    member = filled.limited_to(kitchen)
+    assert searched(member, "wier").also_searched == {}
+    assert searched(member, "broler").also_searched == {"broler": "broiler"}
+    searching = filled.limited_to(kitchen, readable=NOTHING)
+    assert searched(searching, "broler").also_searched == {}
+
+
+def test_who_may_only_search_gets_neither_the_word_nor_what_it_finds(filled: MemoryStore) -> None:
+    grants = access.Grants(search=Scope(None), decrypt=NOTHING)
+    found = access.search(filled, grants, read_request({"q": "wier", "mode": "keyword"}))
+    assert found.also_searched == {}
+    assert found.rows == ()
+    assert access.search(filled, grants, read_request({"q": "weir", "mode": "keyword"})).rows
+
+
+def test_a_word_is_no_suggestion_once_its_memory_is_deleted_or_edited(
+    filled: MemoryStore,
+) -> None:
+    made = filled.add("A zeppelin over the lake.")
+    assert searched(filled, "zepelin").also_searched == {"zepelin": "zeppelin"}
+    filled.edit(made.id, text="A balloon over the lake.")
+    assert searched(filled, "zepelin").also_searched == {}
+    assert searched(filled, "baloon").also_searched == {"baloon": "balloon"}
+    filled.delete(made.id)
+    assert searched(filled, "baloon").also_searched == {}
