@@ -76,6 +76,7 @@ def test_what_writes_memories_or_members_has_an_event() -> None:
         "watch",
         "embed_missing",
         "reindex",
+        "set_ranking",
         "set_topics",
     }
 
@@ -131,6 +132,7 @@ def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Call
         "embed_missing": store.embed_missing,
         "reindex": lambda: store.reindex(whole=True),
         "set_topics": lambda: store.set_topics("memory"),
+        "set_ranking": lambda: store.set_ranking(None),
         "set_trash": lambda: store.set_trash(7),
         "undo": store.undo,
         "collections.create": lambda: shared.create("mill"),

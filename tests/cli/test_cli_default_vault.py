@@ -135,7 +135,7 @@ def test_help_and_mistakes_are_answered_without_a_vault(private_folders: Path) -
     ("given", "said"),
     [
         ("edti", "edit"),
-        ("e", "edit or export or eval"),
+        ("e", "exists or edit or export or eval"),
         ("re", "related or reopen or review or reindex"),
     ],
 )
