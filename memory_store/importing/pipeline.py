@@ -21,8 +21,8 @@ from memory_store.importing.converters import process as converting
 from memory_store.importing.file_importer import FileImporter
 from memory_store.importing.job import ADD, Counts, ImportJob, ImportRequest
 from memory_store.importing.ledger import Ledger, known_sources
-from memory_store.importing.source_file import Failure, Found, Skip, SourceFile, shown
-from memory_store.importing.walker import refusal, walk
+from memory_store.importing.source_file import Failure, Found, Skip, SourceFile, refusal, shown
+from memory_store.importing.walker import walk
 from memory_store.paths import home_path
 from memory_store.records import ImportReport
 from memory_store.session.indexer import Indexer

@@ -27,6 +27,7 @@ from memory_store.errors import MemoryStoreError
 from memory_store.records import MemoryDraft
 
 STDIN = "stdin"
+NOT_THERE = "no such file or folder"
 SNIFFED_BYTES = 8_192  # a NUL among them means binary, as git and grep decide
 MAX_LINE_BYTES = 16 * 1024 * 1024  # of NDJSON and tables: a line is read into memory whole
 _CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]")
@@ -298,3 +299,12 @@ def shown(path: str | Path) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def refusal(error: Exception) -> str:
+    """Why the file system refused, in words."""
+    if isinstance(error, FileNotFoundError):
+        return NOT_THERE
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error)

@@ -25,6 +25,7 @@ from memory_store.importing.source_file import (
     Found,
     Skip,
     SourceFile,
+    refusal,
     shown,
     too_large,
 )
@@ -259,12 +260,3 @@ def _unread(name: str) -> str:
     if reader_of_suffix(name) is not None:
         return f"{suffix} holds many records: name it, or match it by a pattern, to import it"
     return no_reader(shown(suffix))
-
-
-def refusal(error: Exception) -> str:
-    """Why the file system refused, in words."""
-    if isinstance(error, FileNotFoundError):
-        return "no such file or folder"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    return str(error)

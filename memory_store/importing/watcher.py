@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, BusyError, ExtraMissingError, StorageError
 from memory_store.importing.job import ImportJob, ImportRequest
-from memory_store.importing.source_file import SourceFile
+from memory_store.importing.source_file import NOT_THERE, SourceFile
 from memory_store.importing.walker import is_passed_over
 from memory_store.records import ImportReport
 
@@ -67,7 +67,7 @@ def watch(calls: Calls, request: ImportRequest, rescan: float) -> Iterator[Impor
         raise BadInputError("rescan: at least 1 second expected", "rescan")
     watcher = _Watcher(calls, request, rescan)
     if not any(os.path.exists(path) for path in watcher.paths()):
-        named = "no such file or folder" if request.paths else "no known source is there"
+        named = NOT_THERE if request.paths else "no known source is there"
         raise BadInputError(f"nothing to watch: {named}", "path")
     return watcher.reports()
 
@@ -81,7 +81,7 @@ class _Watcher:
         self._calls, self._request, self._rescan = calls, request, rescan
         self._event = threading.Event()
         self._read: dict[Path, Signature] = {}  # as the files were when they were read
-        self._unread: dict[Path, Signature] = {}  # as those were that had not settled
+        self._unread: dict[Path, tuple[Signature, float]] = {}  # not settled: as it is since when
         self._missing: frozenset[Path] = frozenset()
         self._missing_since = 0.0
         self._next = monotonic()
@@ -154,7 +154,7 @@ class _Watcher:
         began, now = monotonic(), time()
         there: set[Path] = set()
         taken: dict[Path, Signature] = {}
-        unread: dict[Path, Signature] = {}
+        unread: dict[Path, tuple[Signature, float]] = {}
 
         def changed(file: SourceFile) -> bool:
             found = _signature(file.path)
@@ -163,8 +163,15 @@ class _Watcher:
             there.add(file.path)
             if found == self._read.get(file.path):
                 return False
-            quiet = now - found[0] / 1e9 >= SETTLED or found == self._unread.get(file.path)
-            (taken if quiet else unread)[file.path] = found
+            before, since = self._unread.get(file.path, (None, began))
+            if before != found:
+                since = began
+            # A time stamp may come from another clock: a file that stays the same is done too.
+            quiet = now - found[0] / 1e9 >= SETTLED or began - since >= SETTLED
+            if quiet:
+                taken[file.path] = found
+            else:
+                unread[file.path] = found, since
             return quiet
 
         self._event.clear()
@@ -200,7 +207,8 @@ class _Watcher:
     def _new(self, report: ImportReport, *, first: bool) -> ImportReport:
         """A report less what earlier ones said."""
         degraded = (*report.degraded, *([self._deaf] if self._deaf else []))
-        failures = self._unsaid(report.failures)
+        paths = self.paths()
+        failures = self._unsaid([one for one in report.failures if not _went(one, paths)])
         return replace(
             report,
             failed=len(failures),
@@ -240,6 +248,12 @@ class _Watcher:
                 return
             if any(_signature(file) != self._read.get(file) for file in files):
                 return
+
+
+def _went(failure: tuple[str, str], paths: Sequence[str]) -> bool:
+    """Whether a file was removed just before it was read. A source that is gone is a failure."""
+    name, reason = failure
+    return reason == NOT_THERE and os.path.realpath(os.path.expanduser(name)) not in paths
 
 
 def _signature(path: Path) -> Signature | None:

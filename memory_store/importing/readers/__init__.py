@@ -29,6 +29,7 @@ from memory_store.importing.source_file import (
     SourceFile,
     UnreadableError,
     is_binary,
+    refusal,
     too_large,
 )
 
@@ -88,7 +89,7 @@ def read_file(file: SourceFile, limits: Limits = LIMITS) -> Iterator[Item]:
     except MemoryStoreError as error:
         yield Failure(file.name, str(error))
     except OSError as error:
-        yield Failure(file.name, (error.strerror or str(error)).lower())
+        yield Failure(file.name, refusal(error))
 
 
 def _within(limits: Limits, file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:
