@@ -27,8 +27,10 @@ class PlainKeywords:
         self._fts = sqlite3.connect(":memory:")
         self._fts.execute("create virtual table plain using fts5(id unindexed, title, body)")
         self._contents: dict[str, str] = {}
+        self._ids = [""] * len(snapshot.alive)
         ordinals = [int(ordinal) for ordinal in np.flatnonzero(snapshot.alive)]
         for ordinal, memory in zip(ordinals, context.open_memories(ordinals), strict=True):
+            self._ids[ordinal] = memory.id
             self._contents[memory.id] = memory.text if memory.text.strip() else memory.title
             language = snapshot.language(ordinal)
             title, body = terms(memory.title, language), terms(memory.text, language)
@@ -55,15 +57,17 @@ class PlainKeywords:
         return len(expected) == len(ours) and np.allclose(expected, ours, rtol=1e-4)
 
     def scores(self, query: str) -> dict[str, float]:
-        """Memory id → bm25() (smaller is better) of every memory that holds a query word.
+        """Memory id → bm25() (smaller is better) of every memory that holds a query word and may be
+        an answer: what is superseded may not.
 
         A word that has one stem in each language of the vault is one term to ours and several to
         FTS5, so vaults of several languages are scored word by word from FTS5's own statistics.
         """
         options = search_request(query)
-        keywords = analyse(parse(options), self._context, options).keywords
+        asked = analyse(parse(options), self._context, options)
+        wanted = {self._ids[ordinal] for ordinal in np.flatnonzero(asked.mask)}
         totals: dict[str, float] = {}
-        for word in keywords:
+        for word in asked.keywords:
             stems = {_token(code, term(word, code)) for code in self._languages} & self._held.keys()
             found: dict[str, float] = {}
             held = self._holding(stems)
@@ -76,7 +80,7 @@ class PlainKeywords:
                     found[memory] = found.get(memory, 0.0) + score * ratio
             for memory, score in found.items():
                 totals[memory] = totals.get(memory, 0.0) + score
-        return totals
+        return {memory: score for memory, score in totals.items() if memory in wanted}
 
     def _holding(self, stems: set[str]) -> int:
         """How many memories hold any of the spellings."""

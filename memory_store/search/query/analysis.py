@@ -170,7 +170,7 @@ def analyse(
         mask = mask & ~holds(phrase, context, blinding)
     groups, corrected = _word_groups(parsed.text, keywords, blinding), {}
     if "keyword" in legs:
-        corrected = corrections(parsed, keywords, groups, context, wanted.collections)
+        corrected = corrections(parsed, keywords, groups, context, wanted.collections, language)
     if corrected:
         keywords = tuple(corrected.get(word, word) for word in keywords)
         groups = _word_groups(parsed.text, keywords, blinding)

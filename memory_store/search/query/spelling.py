@@ -7,13 +7,16 @@ them. What was corrected is said in the answer.
 A word is as good as unheld when no living memory of the searched collections has its stem. It is
 corrected to the word that most of their memories hold among those at the least distance: one edit
 (a letter more, less, other, or two exchanged), or two in a word of eight letters. Quoted words,
-numbers, words shorter than four letters and names of code are left as they are.
+numbers, abbreviations, words shorter than four letters and names of code are left as they are, and
+so is a word of the query's language, or of English: that no note says *gift* does not make it a
+slip for *lift*.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +29,8 @@ from memory_store.text.spelling import is_spelled
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from spellchecker import SpellChecker
 
     from memory_store.index.lexicon import Lexicon
     from memory_store.index.snapshot import HashGroup, Part
@@ -41,9 +46,10 @@ def corrections(
     groups: Sequence[HashGroup],
     context: SearchContext,
     collections: Collection[str] | None,
+    language: str,
 ) -> dict[str, str]:
     """Query word → what is searched instead. ``groups`` are the hashes of each of ``keywords``;
-    ``collections`` are the searched ones (``None``: all)."""
+    ``collections`` are the searched ones (``None``: all), ``language`` the query's (ISO 639-1)."""
     if context.lexicon is None or context.by_places or is_symbol_like(parsed.text):
         return {}
     quoted = {folded(word) for phrase in parsed.required for word in phrase.words}
@@ -58,13 +64,34 @@ def corrections(
         return {}
     lexicons = list(context.lexicon(collections))
     found = {word: nearest(folded(word), lexicons) for word in wrong[:MOST_CORRECTED]}
-    return {word: other for word, other in found.items() if other is not None}
+    return {
+        word: other
+        for word, other in found.items()
+        if other is not None and not any(is_a_word(word, one) for one in {language, "en"})
+    }
+
+
+def is_a_word(word: str, language: str) -> bool:
+    """Whether a dictionary of the language has it; ``False`` where there is no dictionary."""
+    return bool(word and _dictionary(language).known([word.lower()]))
+
+
+@cache
+def _dictionary(language: str) -> SpellChecker:
+    from spellchecker import SpellChecker  # .1 s, and few queries need it
+
+    try:
+        return SpellChecker(language=language)
+    except ValueError:  # there is none
+        return SpellChecker(language=None)
 
 
 def _may_be_wrong(word: str, quoted: Collection[str]) -> bool:
     plain = folded(word)
     long_enough = len(plain) >= SHORTEST and is_spelled(plain)
-    return long_enough and plain not in quoted and not any(map(str.isdigit, plain))
+    abbreviated = any(map(str.isupper, word[1:]))  # RLIN, aPKCz
+    named = abbreviated or any(map(str.isdigit, plain))
+    return long_enough and plain not in quoted and not named
 
 
 def nearest(word: str, lexicons: Sequence[tuple[Part, Lexicon]]) -> str | None:
