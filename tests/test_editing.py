@@ -18,6 +18,7 @@ from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotF
 from memory_store.records import TYPES, MemoryChange, MemoryDraft
 from memory_store.scopes import Scope
 from memory_store.store import MemoryStore
+from memory_store.text.canonical import canonical_text
 
 ROUNDS = 12  # additions by each of several writers at once
 
@@ -113,7 +114,7 @@ def test_a_memory_is_published_once(store: MemoryStore) -> None:
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40).filter(
-    lambda text: bool(text.strip())
+    lambda text: bool(canonical_text(text).strip())
 )
 DRAFTS = st.builds(
     MemoryDraft,
