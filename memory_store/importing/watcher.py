@@ -101,7 +101,7 @@ class _Watcher:
             with self._listening([path for path in paths if os.path.isdir(path)]):
                 there = [os.path.isdir(path) for path in paths]
                 while not self._calls.stopped():
-                    report = self._new(self._look(gone=first), first=first)
+                    report = self._new(self._look(gone=first), paths, first=first)
                     if first or _did_something(report):
                         yield report
                     first = False
@@ -204,10 +204,9 @@ class _Watcher:
             self._next = began + SETTLED
         return report
 
-    def _new(self, report: ImportReport, *, first: bool) -> ImportReport:
-        """A report less what earlier ones said."""
+    def _new(self, report: ImportReport, paths: Sequence[str], *, first: bool) -> ImportReport:
+        """A report less what earlier ones said, and less what was removed before it was read."""
         degraded = (*report.degraded, *([self._deaf] if self._deaf else []))
-        paths = self.paths()
         failures = self._unsaid([one for one in report.failures if not _went(one, paths)])
         return replace(
             report,

@@ -17,6 +17,7 @@ or is a new kind.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -35,13 +36,13 @@ T = TypeVar("T", bound=Struct)
 Rows = npt.NDArray[np.intp]
 
 
-class Extra:
+class Extra(ABC):
     """An extra part, decoded. Its fields are arrays, so that a wipe finds them."""
 
     @property
+    @abstractmethod
     def there(self) -> npt.NDArray[np.bool_]:
         """bool [n]: the documents that have a record."""
-        raise NotImplementedError
 
 
 class Source:

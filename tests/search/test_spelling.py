@@ -65,7 +65,9 @@ def test_a_slip_finds_what_was_meant_and_the_answer_says_so(
     assert found.as_dict()["also_searched"] == {typed: meant}
 
 
-@pytest.mark.parametrize("word", ["broiled", "grandfather", "serviced", "cotton", "BOILr", "wEIr"])
+@pytest.mark.parametrize(
+    "word", ["broiled", "grandfather", "serviced", "cotton", "Grüße", "BOILr", "wEIr"]
+)
 def test_a_word_that_no_note_has_is_no_slip(filled: MemoryStore, word: str) -> None:
     assert searched(filled, f"{word} {word}").also_searched == {}
 
@@ -89,6 +91,7 @@ def test_only_the_slip_of_several_words_is_corrected(filled: MemoryStore) -> Non
 def test_words_come_from_the_collections_that_are_searched(filled: MemoryStore) -> None:
     assert searched(filled, "broler", collection="kitchen").also_searched == {"broler": "broiler"}
     assert searched(filled, "boler", collection="kitchen").also_searched == {}
+    assert searched(filled, "boiler", collection="kitchen").also_searched == {}  # a word
 
 
 def test_a_member_is_corrected_by_words_of_their_collections_alone(filled: MemoryStore) -> None:

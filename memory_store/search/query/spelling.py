@@ -8,8 +8,8 @@ A word is as good as unheld when no living memory of the searched collections ha
 corrected to the word that most of their memories hold among those at the least distance: one edit
 (a letter more, less, other, or two exchanged), or two in a word of eight letters. Quoted words,
 numbers, abbreviations, words shorter than four letters and names of code are left as they are, and
-so is a word of the query's language, or of English: that no note says *gift* does not make it a
-slip for *lift*.
+so is a word of a dictionary, of the query's language, of one that the searched collections have, or
+of English: that no note says *gift* does not make it a slip for *lift*.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -64,25 +65,23 @@ def corrections(
         return {}
     lexicons = list(context.lexicon(collections))
     found = {word: nearest(folded(word), lexicons) for word in wrong[:MOST_CORRECTED]}
+    searched = context.snapshot.collections if collections is None else collections
+    languages = {language, "en", *chain.from_iterable(map(context.snapshot.languages_in, searched))}
     return {
         word: other
         for word, other in found.items()
-        if other is not None and not any(is_a_word(word, one) for one in {language, "en"})
+        if other is not None and not any(_dictionary(one).known([word]) for one in languages)
     }
-
-
-def is_a_word(word: str, language: str) -> bool:
-    """Whether a dictionary of the language has it; ``False`` where there is no dictionary."""
-    return bool(word and _dictionary(language).known([word.lower()]))
 
 
 @cache
 def _dictionary(language: str) -> SpellChecker:
+    """The words of a language; none where it has no dictionary."""
     from spellchecker import SpellChecker  # .1 s, and few queries need it
 
     try:
         return SpellChecker(language=language)
-    except ValueError:  # there is none
+    except ValueError:
         return SpellChecker(language=None)
 
 
