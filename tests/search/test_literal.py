@@ -98,11 +98,19 @@ class TestLiteral:
 
 
 TEXTS = (
-    "The lease ends in May", "released, leased: pleased", "Straße und Öl, ésparelle", "naïve café",
-    "getHTTPResponse(user_id)", "don't  cache the user's name", "東京都の猫",
-    "Kelvin \u212a, \u017fharp", "connect_timeout=30\nread_timeout = 5", "İstanbul ist groß", "spare\nkey",
+    "The lease ends in May",
+    "released, leased: pleased",
+    "Straße und Öl, ésparelle",
+    "naïve café",
+    "getHTTPResponse(user_id)",
+    "don't  cache the user's name",
+    "東京都の猫",
+    "Kelvin \u212a, \u017fharp",
+    "connect_timeout=30\nread_timeout = 5",
+    "İstanbul ist groß",
+    "spare\nkey",
     "e\u0301e, ae\u0301",
-)  # fmt: skip
+)
 SLICES = st.sampled_from(TEXTS).flatmap(
     lambda text: st.tuples(st.integers(0, len(text) - 1), st.integers(1, 9)).map(
         lambda cut: text[cut[0] : cut[0] + cut[1]]
