@@ -12,7 +12,6 @@ from typing import Any
 
 from msgspec import Struct
 
-
 _USER = re.compile(r"(postgres(?:ql)?:/{1,2}[^\s:/?#@]*):\S*@", re.IGNORECASE)
 _OPTION = re.compile(r"([?&](?:ssl)?password=)[^\s&]*", re.IGNORECASE)
 

@@ -30,7 +30,8 @@ def test_a_password_in_an_argument_is_refused_and_not_quoted(
         words = [address if word == "{}" else word for word in command.split()]
         answer = CliRunner().invoke(main, words)
         assert answer.exit_code == 2
-        assert "PGPASSWORD" in answer.output and SECRET not in answer.output
+        assert "PGPASSWORD" in answer.output
+        assert SECRET not in answer.output
     kept = [file for file in private_folders.rglob("*") if file.is_file()]
     assert not any(SECRET.encode() in file.read_bytes() for file in kept)
 
