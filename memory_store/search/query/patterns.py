@@ -42,7 +42,7 @@ class Pattern(Protocol):
 
     needed: Needs
     """What a memory that it matches is sure to hold."""
-    likely: Sequence[str]
+    likely: list[str]
     """Words that such a memory most often holds: they say which to try first."""
 
     def found(self, memory: Memory) -> tuple[Match, ...] | None:
