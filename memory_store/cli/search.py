@@ -89,6 +89,11 @@ def search(
         _choose(store, words, options)
         return
     asked = search_request(text_or_stdin(words).strip() if words == "-" else words, **options)
+    show_answer(store, asked, form, page)
+
+
+def show_answer(store: MemoryStore, asked: SearchRequest, form: str, page: int) -> None:
+    """Search, and print a page of the answer in a form."""
     response = _page(store, asked, page)
     if form == "text":
         from memory_store.cli.answers import print_answer
