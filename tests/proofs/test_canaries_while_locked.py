@@ -130,6 +130,6 @@ def whole(answer: Any) -> bytes:
 
 def test_every_route_is_asked(served: Served) -> None:
     """A route that is added later has to be added here."""
-    addresses = examples({"id": "a" * 36, "collection": "b" * 36})
+    addresses = examples({"id": "a" * 36, "collection": "b" * 36, "saved": "c" * 36})
     for pattern, _ in routes():
         assert any(re.search(pattern, path) for path in addresses), pattern
