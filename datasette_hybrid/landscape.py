@@ -1,7 +1,8 @@
 """The landscape of a vault as a page with a map, and as JSON.
 
 Boundary: shows names of topics and folders, words and titles, of those collections alone that the
-asker may read. Topics and words go into addresses of searches, except where queries are kept out of these.
+asker may read. Topics and words go into addresses of searches, except where queries are kept out of
+these.
 """
 
 from __future__ import annotations

@@ -98,7 +98,8 @@ def _order(region: Region) -> tuple[bool, tuple[int, ...], bytes]:
 def _untagged(
     snapshot: Snapshot, every: Numbers, loose: Numbers, places_of: PlacesOf
 ) -> list[Region]:
-    """Regions of ``loose`` documents of ``every``, those that topics say nothing of: by folder, else by meaning."""
+    """Regions of the ``loose`` documents of ``every``, of which topics say nothing: by folder, else
+    by meaning."""
     made: list[Region] = []
     rest = np.zeros(snapshot.size, np.bool_)
     rest[loose] = True

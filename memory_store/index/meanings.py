@@ -121,7 +121,7 @@ def _cut(merges: list[tuple[float, int, int]], count: int, spread: float) -> Num
                 parent[other] = one
         while not (parent[parent] == parent).all():
             parent = parent[parent]
-        roots, numbers, sizes = np.unique(parent, return_inverse=True, return_counts=True)
+        _, numbers, sizes = np.unique(parent, return_inverse=True, return_counts=True)
         large = sizes >= FEWEST
         if np.count_nonzero(large) <= MOST:
             break

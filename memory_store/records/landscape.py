@@ -1,7 +1,7 @@
 """The landscape of a vault: its memories in regions, each with what stands there.
 
-Boundary: names of topics and folders, words and titles are opened text. They live for one call, are never cached by
-this package and never logged.
+Boundary: names of topics and folders, words and titles are opened text. They live for one call, are
+never cached by this package and never logged.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Landscape(Struct, frozen=True):
     """The regions of all ``memories``, the largest first.
 
     ``others`` counts the memories of regions too small to be shown, ``other_topics`` the topics
-    that name those; ``without`` counts memories in no region: without topic and folder, and near to none.
+    that name those; ``without`` counts memories in no region: without topic and folder, and near to
+    none.
     """
 
     memories: int
