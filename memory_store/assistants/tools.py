@@ -168,7 +168,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "code_outline",
-        "Definitions of a file with lines, and its imports.",
+        "Definitions of a file with lines, and imports.",
         code.Outline,
         code.Told,
         code.outline,
@@ -176,7 +176,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "code_symbols",
-        "Where a name is defined, and who uses it.",
+        "Where a name is defined and used.",
         code.Symbols,
         code.Told,
         code.symbols,
