@@ -34,6 +34,7 @@ from memory_store.records import (
     MemoryDraft,
     MemoryLinks,
     Related,
+    Review,
     SearchRequest,
     SearchResponse,
     SearchResult,
@@ -281,6 +282,18 @@ class LandscapeAnswer(Landscape, frozen=True, kw_only=True):
     """Regions of topics, the largest first."""
 
     ok: Ok
+
+
+class ReviewAnswer(Review, frozen=True, kw_only=True):
+    """Pairs and memories to look at, at most so many of each kind."""
+
+    ok: Ok
+
+
+class Decided(Done):
+    """A decision that was carried out. The trash calls it ``group``; empty: it keeps nothing."""
+
+    group: str
 
 
 class AuditPage(Struct):
