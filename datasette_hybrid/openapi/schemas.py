@@ -28,6 +28,7 @@ from memory_store.host import (
 )
 from memory_store.records import (
     LISTED_IDS,
+    Decision,
     Landscape,
     Memory,
     MemoryChange,
@@ -346,7 +347,9 @@ class ImportJob(Struct):
 
 # -- schemas ------------------------------------------------------------------------------
 
-REQUESTS = {one.__name__ for one in (SearchRequest, MemoryDraft, MemoryChange, NamedMemoryChange)}
+REQUESTS = {
+    one.__name__ for one in (SearchRequest, MemoryDraft, MemoryChange, NamedMemoryChange, Decision)
+}
 """Records in which null is "not said"."""
 
 WITHHELD = (Row, CompactRow, Memory, AddedMemory)
