@@ -29,7 +29,7 @@ from memory_store.cli.vault_argument import (
     VaultCommand,
     database_argument,
 )
-from memory_store.errors import BadInputError, LockedError
+from memory_store.errors import BadInputError, LockedError, WrongKeyError
 from memory_store.paths import named_as
 from memory_store.records import OPTIONS, TYPES
 
@@ -163,7 +163,12 @@ def unlocked(
             f"{database} is locked: --passphrase needs a terminal, or set {PASSPHRASE_VARIABLE}"
         )
     ask = (lambda: asked_passphrase(database)) if at_terminal() else None
-    return open_store(database, key_file=key_file, ask_passphrase=ask)
+    return open_store(database, key_file=key_file, ask_passphrase=ask, refused=_try_again)
+
+
+def _try_again(_: WrongKeyError) -> None:
+    words = "That is neither the passphrase nor the recovery code. Try again; Ctrl-C stops."
+    click.echo(words, err=True)
 
 
 def at_terminal() -> bool:
@@ -261,6 +266,37 @@ def request_option(name: str, **other: Any) -> Callable[[Function], Function]:
         settings |= {"default": option.default, "show_default": option.default is not None}
     short = ("-n",) if name == "limit" else ()
     return click.option(*short, f"--{dashed}", option.field, **settings | other)
+
+
+SHORT_MODES = {"literal": "literal", "semantic": "hybrid", "structural": "structural"}
+"""A flag, and the mode that it is short for."""
+
+
+def mode_options(function: Callable[..., None]) -> Callable[..., None]:
+    """``--mode``, and flags that are short for some of its values; the command gets ``mode``.
+
+    Two of them that mean different modes are refused.
+    """
+
+    @functools.wraps(function)
+    def command(*given: Any, **parameters: Any) -> None:
+        flags = [name for name in SHORT_MODES if parameters.pop(f"mode_{name}")]
+        if len(flags) > 1:
+            raise click.UsageError(f"choose one of --{' and --'.join(flags)}")
+        for flag in flags:
+            named, meant = parameters["mode"], SHORT_MODES[flag]
+            source = click.get_current_context().get_parameter_source("mode")
+            if source is click.core.ParameterSource.COMMANDLINE and named != meant:
+                raise click.UsageError(
+                    f"--{flag} is short for --mode {meant}: leave out --mode {named} or --{flag}"
+                )
+            parameters["mode"] = meant
+        function(*given, **parameters)
+
+    for flag, meant in reversed(SHORT_MODES.items()):
+        help = f"Short for --mode {meant}" + (": by words and meaning" if meant == "hybrid" else "")
+        command = click.option(f"--{flag}", f"mode_{flag}", is_flag=True, help=help)(command)
+    return request_option("mode")(command)
 
 
 FORMS = {
