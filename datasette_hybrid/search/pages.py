@@ -93,7 +93,7 @@ async def search(datasette: Any, request: Any) -> Response:
     else:
         context["welcome"] = await welcome(vault, grants, path)
         context["saved"] = await work.run(lambda: saved_for(vault, owner_of(vault)))
-        context["embedding"] = await work.run(lambda: vault.embedding_now(grants.search))
+        context["embedding"] = await work.run(lambda: vault.upkeep.embedding_now(grants.search))
     if grants.decrypt:
         on_start = context["welcome"] is not None
         context["older"] = await work.run(lambda: vault.older(again=on_start))
@@ -167,7 +167,7 @@ async def _section(
     }
     if section["searchable"] and not asked.asks:
         section["memories"] = await work.run(lambda: vault.use(grants.search).stats()["memories"])
-        section["embedding"] = await work.run(lambda: vault.embedding_now(grants.search))
+        section["embedding"] = await work.run(lambda: vault.upkeep.embedding_now(grants.search))
     elif section["searchable"]:
         few = replace(asked, limit=PER_VAULT)
         try:

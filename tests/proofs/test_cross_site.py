@@ -231,6 +231,12 @@ ACTS: dict[tuple[str, str], Callable[[Site], Act]] = {
     ("/searches/{id}/feed.json", "DELETE"): lambda site: Act(
         "DELETE", f"{HOME}/searches/{site.followed()}/feed.json"
     ),
+    ("/review", "POST"): lambda site: Act(
+        "POST", f"{HOME}/review", {"id": site.memory(), "do": "delete"}
+    ),
+    ("/review.json", "POST"): lambda site: Act(
+        "POST", f"{HOME}/review.json", {"id": site.memory(), "do": "delete"}
+    ),
     ("/selected", "POST"): lambda site: Act(
         "POST", f"{HOME}/selected", {"id": site.memory(), "do": "done"}
     ),
