@@ -85,7 +85,7 @@ def run(store: MemoryStore, name: str, actor: str, form: str) -> None:
     \b
     memory-store searches run "open tasks"
     """
-    show_answer(store, store.searches.find(actor, name).request(), form, 1)
+    show_answer(store, store.searches.find(actor, name).request(), form)
 
 
 @vault_command(group=searches)
