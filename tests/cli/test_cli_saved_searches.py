@@ -14,17 +14,17 @@ def kept(vault: Vault, command: str, *words: str) -> Result:
 
 
 def test_a_search_is_saved_listed_run_renamed_and_removed(vault: Vault) -> None:
-    saved = kept(vault, "save", "the lease", "lease", "--type", "note", "--mode", "keyword")
+    saved = kept(vault, "save", "the lease", "lease", "--limit", "3", "--mode", "keyword")
     assert saved.exit_code == 0, saved.output
     (row,) = json.loads(kept(vault, "list", "--json").stdout)
-    assert row["search"] == {"q": "lease", "mode": "keyword", "type": ["note"]}
+    assert row["search"] == {"q": "lease", "mode": "keyword", "limit": 3}
     assert (row["name"], row["owner"], row["feed"]) == ("the lease", "root", False)
     ran = json.loads(kept(vault, "run", "the lease", "--json").stdout)
-    asked = vault.run("search", "lease", "--type", "note", "--mode", "keyword", "--json").stdout
+    asked = vault.run("search", "lease", "--limit", "3", "--mode", "keyword", "--json").stdout
     assert [one["id"] for one in ran["rows"]] == [one["id"] for one in json.loads(asked)["rows"]]
     assert ran["rows"]
     assert kept(vault, "rename", "the lease", "rent").exit_code == 0
-    assert "rent: lease --mode keyword --type note" in kept(vault, "list").stdout
+    assert "rent: lease --mode keyword --limit 3" in kept(vault, "list").stdout
     assert kept(vault, "remove", "the lease").exit_code == 1
     assert kept(vault, "remove", "rent").exit_code == 0
     assert json.loads(kept(vault, "list", "--json").stdout) == []
