@@ -71,22 +71,22 @@ def test_a_newer_export_under_another_name_updates_and_adds_nothing_twice(here: 
     later = {**CONVERSATION, "name": "The lease, ended"}
     zipped({"conversations.json": json.dumps([later])}, here, "june.zip")
     with vault(here) as store:
-        assert store.import_("may.zip", embed=False).imported == 1
-        again = store.import_("may.zip", embed=False)
+        assert store.import_paths("may.zip", embed=False).imported == 1
+        again = store.import_paths("may.zip", embed=False)
         assert (again.imported, again.unchanged) == (0, 1)
-        newer = store.import_("june.zip", embed=False)
+        newer = store.import_paths("june.zip", embed=False)
         assert (newer.imported, newer.replaced) == (0, 1)
 
 
 def test_a_note_gone_from_a_newer_archive_of_the_same_name_can_be_forgotten(here: Path) -> None:
     zipped({"a.md": "alpha", "b.md": "beta"}, here)
     with vault(here) as store:
-        assert store.import_("export.zip", embed=False).imported == 2
+        assert store.import_paths("export.zip", embed=False).imported == 2
         zipped({"a.md": "alpha"}, here)
-        assert store.import_("export.zip", embed=False).vanished != ()
-        assert store.import_("export.zip", embed=False, prune=True).pruned == 1
+        assert store.import_paths("export.zip", embed=False).vanished != ()
+        assert store.import_paths("export.zip", embed=False, prune=True).pruned == 1
         os.unlink("export.zip")
-        assert store.import_("export.zip", embed=False, prune=True).pruned == 0
+        assert store.import_paths("export.zip", embed=False, prune=True).pruned == 0
 
 
 def test_an_archive_in_parts_is_opened_and_no_deeper(here: Path) -> None:
