@@ -17,8 +17,8 @@ from memory_store.importing.drafts import checked_id, checked_type
 from memory_store.importing.job import DIFFERING, KEEP, ImportJob, ImportRequest
 from memory_store.importing.readers import READERS
 from memory_store.importing.source_file import Found, SourceFile, shown
-from memory_store.index.landscape import HEIGHT as MAP_HEIGHT
-from memory_store.index.landscape import WIDTH as MAP_WIDTH
+from memory_store.index.map_layout import HEIGHT as MAP_HEIGHT
+from memory_store.index.map_layout import WIDTH as MAP_WIDTH
 from memory_store.late_vectors import BackgroundEmbedding
 from memory_store.records.explanation import Account, Stages, Verdict
 from memory_store.records.request import NO, YES
