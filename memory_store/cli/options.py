@@ -29,7 +29,7 @@ from memory_store.cli.vault_argument import (
     VaultCommand,
     database_argument,
 )
-from memory_store.errors import BadInputError, LockedError
+from memory_store.errors import BadInputError, LockedError, WrongKeyError
 from memory_store.paths import named_as
 from memory_store.records import OPTIONS, TYPES
 
@@ -163,7 +163,12 @@ def unlocked(
             f"{database} is locked: --passphrase needs a terminal, or set {PASSPHRASE_VARIABLE}"
         )
     ask = (lambda: asked_passphrase(database)) if at_terminal() else None
-    return open_store(database, key_file=key_file, ask_passphrase=ask)
+    return open_store(database, key_file=key_file, ask_passphrase=ask, refused=_try_again)
+
+
+def _try_again(_: WrongKeyError) -> None:
+    words = "That is neither the passphrase nor the recovery code. Try again; Ctrl-C stops."
+    click.echo(words, err=True)
 
 
 def at_terminal() -> bool:

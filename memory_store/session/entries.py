@@ -23,6 +23,7 @@ from memory_store.code.facts import facts
 from memory_store.crypto.blinding import Blinder
 from memory_store.index.lexicon import LEXICON, Spelled
 from memory_store.index.outlines import OUTLINES, Outline
+from memory_store.index.places import PLACES, Place, place_in
 from memory_store.index.segment import IndexEntry
 from memory_store.index.trigrams import TRIGRAMS, Grams
 from memory_store.records import DONE_SUFFIX, Memory
@@ -60,6 +61,10 @@ def _outline(memory: Memory, language: str, blinder: Blinder) -> Outline:
     return outline_of(memory, language)
 
 
+def _place(memory: Memory, language: str, blinder: Blinder) -> Place:
+    return place_in(memory.source, memory.ref)
+
+
 def _grams(memory: Memory, language: str, blinder: Blinder) -> Grams:
     numbers = np.concatenate([grams(memory.title), grams(memory.text)])
     return Grams(np.unique(blinder.grams(np.unique(numbers))).astype("<u4").tobytes())
@@ -70,6 +75,7 @@ Record = Callable[[Memory, str, Blinder], Struct]
 RECORDS: dict[str, Record] = {
     LEXICON.name: _spelled,
     OUTLINES.name: _outline,
+    PLACES.name: _place,
     TRIGRAMS.name: _grams,
 }
 """By the kinds of :data:`memory_store.index.kinds.KINDS`: what makes a document's record."""
