@@ -66,8 +66,8 @@ def _item(file: SourceFile, where: str, row: Row) -> Item:
     if told is not None:
         if not told.text:
             return Skip(where, "empty")
-        ref = told.ref or f"row-{row.number}"
-        return replace(told, ref=ref, type=file.type or "conversation")
+        told = replace(told, type=file.type or "conversation")
+        return told if told.ref else replace(told, ref=f"row-{row.number}", source=None)
     column = text_column(row.values, file.text_columns)
     if column is None:
         return Failure(where, no_text_column(row.values, file.text_columns))
