@@ -39,6 +39,14 @@ from memory_store.records import (
     SearchResult,
     TrashEntry,
 )
+from memory_store.records.code import (
+    CodeContext,
+    CodeImpact,
+    CodeOutline,
+    CodeReferences,
+    CodeText,
+    SymbolAnswer,
+)
 
 from ..collections import ACTIONS, CollectionView
 from ..memories.posted import MANY
@@ -279,6 +287,42 @@ class AuditTotal(Total, frozen=True):
 
 class LandscapeAnswer(Landscape, frozen=True, kw_only=True):
     """Regions of topics, the largest first."""
+
+    ok: Ok
+
+
+class CodeContextAnswer(CodeContext, frozen=True, kw_only=True):
+    """What a repository is: languages, folders, where it begins, what is used most."""
+
+    ok: Ok
+
+
+class CodeOutlineAnswer(CodeOutline, frozen=True, kw_only=True):
+    """The definitions of a file in order, what it imports, and what imports it."""
+
+    ok: Ok
+
+
+class CodeSymbolsAnswer(SymbolAnswer, frozen=True, kw_only=True):
+    """Where a name is defined and used."""
+
+    ok: Ok
+
+
+class CodeReferencesAnswer(CodeReferences, frozen=True, kw_only=True):
+    """The first lines that use a name, by file, and how many do."""
+
+    ok: Ok
+
+
+class CodeImpactAnswer(CodeImpact, frozen=True, kw_only=True):
+    """Who depends on a file or a symbol, the nearest first."""
+
+    ok: Ok
+
+
+class CodeTextAnswer(CodeText, frozen=True, kw_only=True):
+    """Lines of a file, and the hash of all of it."""
 
     ok: Ok
 
