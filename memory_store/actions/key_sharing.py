@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
+from memory_store.addresses import vault_path
 from memory_store.actions.action import Opened, action
 from memory_store.actions.key_rotation import (
     Progress,
@@ -124,7 +125,7 @@ def introduce(
     ``device_key``: whether a passphrase also needs a device key, which is made here. Raises
     NotAVaultError, BadInputError, also where the owner has not shown his keys in the file yet.
     """
-    path = Path(path)
+    path = vault_path(path)
     (secret,) = secrets_to_set(
         path,
         key_file=key_file,

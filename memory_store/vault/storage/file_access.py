@@ -24,6 +24,7 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
+from memory_store.addresses import Address
 from memory_store.errors import StorageError
 from memory_store.sqlite import (
     FAILING,
@@ -56,6 +57,10 @@ def file_access(path: Path, *, immutable: bool = False, nolock: bool = False) ->
     are ignored. Never changes a file that is no vault, and a vault's only by rolling back what was
     not committed. Raises StorageError where the newest state cannot be read without writing.
     """
+    if isinstance(path, Address):
+        from memory_store.vault.storage.postgres import server_access
+
+        return server_access(path)
     if immutable:
         return _immutable(path)
     usual = _unlocked(path) if nolock else _usual(path)

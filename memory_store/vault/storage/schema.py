@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory_store.addresses import Address, vault_path
 from memory_store.errors import FormatError, MemoryStoreError, NotAVaultError, StorageError
 from memory_store.sqlite import (
     BEING_WRITTEN,
@@ -169,7 +170,7 @@ def is_vault(
     another program has locked it for longer than ``patience`` seconds.
     """
     try:
-        check_is_vault(Path(path), access, patience=patience)
+        check_is_vault(vault_path(path), access, patience=patience)
     except NotAVaultError:
         return False
     except FormatError:
@@ -187,6 +188,10 @@ def check_is_vault(
     of every connection that this process has to it (POSIX), and the next program that closes the
     vault would then delete the write-ahead log under them.
     """
+    if isinstance(path, Address):
+        from memory_store.vault.storage.postgres import check_is_vault_there
+
+        return check_is_vault_there(path)
     if not path.exists():
         raise NotAVaultError(f"{path}: no such file")
     if not path.is_file():
