@@ -17,7 +17,7 @@ from memory_store.errors import BadInputError, without_passwords
 SCHEMES = ("postgresql:", "postgres:")
 VAULT = "vault"  # in the query of an address: which of a database's vaults is meant
 USUAL_VAULT = "notes"
-SECRETS = ("password", "sslpassword")
+NOWHERE = "/dev/null/address"  # what a path of ours is to whom only looks at its parts: no file
 
 
 def is_address(text: str | Path) -> bool:
@@ -52,14 +52,14 @@ class Address(type(Path())):  # type: ignore[misc]
     password: str
 
     def __new__(cls, given: str, password: str = "") -> Address:
-        made: Address = super().__new__(cls, "address")
+        made: Address = super().__new__(cls, NOWHERE)
         made.text, made.vault, found = _parsed(given)
         made.password = password or found
         return made
 
     def __init__(self, given: str, password: str = "") -> None:
         if sys.version_info >= (3, 12):
-            super().__init__("address")
+            super().__init__(NOWHERE)
 
     def __str__(self) -> str:
         return self.text
@@ -99,6 +99,11 @@ class Address(type(Path())):  # type: ignore[misc]
 
     def is_dir(self, **_: Any) -> bool:
         return False
+
+    def of_vault(self, name: str) -> Address:
+        """The address of another vault of the same database."""
+        options = urlencode({**self.options, VAULT: name})
+        return Address(f"{self.text.partition('?')[0]}?{options}", self.password)
 
     @property
     def options(self) -> dict[str, str]:

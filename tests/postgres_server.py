@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -59,8 +60,36 @@ class Server:
         return done.stdout.splitlines()
 
     def start(self) -> None:
+        """Start it, once what a killed one left has ended."""
         options = f"-k {self.folder} -c listen_addresses= {NOT_DURABLE}"
-        self._run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", options, "start")
+        for last in (False,) * 20 + (True,):
+            try:
+                self._run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", options, "start")
+            except subprocess.CalledProcessError:
+                if last:
+                    raise
+                time.sleep(0.3)
+            else:
+                return
+
+    @contextmanager
+    def standby(self) -> Iterator[Server]:
+        """A running standby that follows it."""
+        folder = _folder()
+        standby = Server(folder, self._programs)
+        standby._run("pg_basebackup", "-R", "-h", str(self.folder), "-U", "owner", "-c", "fast")
+        with standby.lasting():
+            yield standby
+
+    @contextmanager
+    def lasting(self) -> Iterator[Server]:
+        """It runs until the end, and is taken away."""
+        try:
+            self.start()
+            yield self
+        finally:
+            self.stop("immediate")
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def stop(self, how: str = "fast") -> None:
         self._run("pg_ctl", "-w", "-m", how, "stop")
@@ -69,12 +98,6 @@ class Server:
         """kill -9 of the whole server."""
         pid = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
         os.kill(pid, signal.SIGKILL)
-
-    def made(self) -> Server:
-        self._run("initdb", "-A", "trust", "-U", "owner", "-E", "UTF8", "--no-sync")
-        self.start()
-        self.sql("create database vaults", database="postgres")
-        return self
 
     def _run(self, program: str, *words: str) -> None:
         """Run a program as a user who is not root: the server takes no other."""
@@ -89,15 +112,19 @@ def running() -> Iterator[Server]:
     """A server until the end. A socket's path is short: the folder lies where all do."""
     programs = binaries()
     assert programs is not None
+    server = Server(_folder(), programs)
+    server._run("initdb", "-A", "trust", "-U", "owner", "-E", "UTF8", "--no-sync")
+    with server.lasting():
+        server.sql("create database vaults", database="postgres")
+        yield server
+
+
+def _folder() -> Path:
+    """Of a server: where its user may write."""
     folder = Path(tempfile.mkdtemp(prefix="pg"))
     if os.geteuid() == 0:
         shutil.chown(folder, "postgres")
-    server = Server(folder, programs).made()
-    try:
-        yield server
-    finally:
-        server.stop("immediate")
-        shutil.rmtree(folder, ignore_errors=True)
+    return folder
 
 
 def server_or_skip() -> Iterator[Server]:

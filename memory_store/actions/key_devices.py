@@ -13,8 +13,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from memory_store.addresses import vault_path
 from memory_store.actions.action import Opened, action
+from memory_store.addresses import vault_path
 from memory_store.crypto.keys import SecretKey, decode_device_key, device_id, encode_device_key
 from memory_store.errors import BadInputError, FormatError, NotFoundError, TamperedError
 from memory_store.session.whole_vault import WholeVault

@@ -19,7 +19,6 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from memory_store.addresses import vault_path
 from memory_store.actions.action import Opened, action
 from memory_store.actions.key_rotation import (
     Progress,
@@ -28,6 +27,7 @@ from memory_store.actions.key_rotation import (
     grant_all,
     rotate_scope,
 )
+from memory_store.addresses import vault_path
 from memory_store.crypto.identities import (
     Identity,
     fingerprint,

@@ -32,7 +32,7 @@ class VaultPath(click.ParamType[Path]):
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
+    ) -> list[click.shell_completion.CompletionItem]:
         return click.Path().shell_complete(ctx, param, incomplete)
 
 

@@ -9,6 +9,7 @@ time, and what a reader finds there names one state of the vault: the counter ha
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -54,7 +55,7 @@ class PostgresStorage(Storage):
         access: FileAccess = WRITABLE,
         patience: float = BUSY_SECONDS,
     ) -> PostgresStorage:
-        """Connect to the database of an address; whether the vault is there, :meth:`exists` says."""
+        """Connect to an address. Whether the vault is there, :attr:`exists` says."""
         assert isinstance(path, Address)
         read_only = read_only or bool(access.read_only)
         made = cls(Link(path, read_only=read_only, patience=patience), read_only)
@@ -64,16 +65,20 @@ class PostgresStorage(Storage):
     def choose(self) -> None:
         """Say to the server which vault this session is about."""
         name = self._link.address.vault
-        self.exists = self.has_tables = False
+        self._there = self.has_tables = False
 
         def greet(connection: Any) -> None:
             found = connection.execute("select to_regclass(%s)", (f"{BASE}.vaults",)).fetchone()
             self.has_tables = found[0] is not None
             if self.has_tables:
                 chosen = connection.execute(_GREETING, (name,)).fetchone()
-                self.exists = bool(chosen[0])
+                self._there = bool(chosen[0])
 
         self._link.greet(greet)
+
+    @property
+    def exists(self) -> bool:
+        return self._there
 
     def close(self) -> None:
         self.end_reading()
@@ -147,6 +152,11 @@ class PostgresStorage(Storage):
         """How much room the vault's rows take, without indexes and what is dead."""
         sizes = (f"(select coalesce(sum(pg_column_size(t)), 0) from {t} t)" for t in COLUMNS)
         return int(self._ask(f"select {' + '.join(sizes)}"))
+
+    def take_name(self, target: Path) -> None:
+        assert isinstance(target, Address)
+        named = "update vault_head set name = %s"
+        self._link.run(lambda one: one.execute(named, (target.vault,)))
 
     # -- making --------------------------------------------------------------------------------
 
@@ -231,7 +241,7 @@ def check_is_vault_there(address: Address) -> None:
         if not storage.exists:
             raise NotAVaultError(
                 f"{address}: no vault {address.vault!r} in this database. To make one: "
-                f"memory-store init {address}"
+                f"memory-store init {shlex.quote(str(address))}"
             )
         found = storage.format()
     if found != FORMAT_VERSION:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
 
 from memory_store.vault.storage.postgres_link import Link
 from memory_store.vault.storage.postgres_schema import COLUMNS, KEYS
@@ -20,6 +20,9 @@ from memory_store.vault.storage.table import LISTED
 _LISTED = "= any (array(select jsonb_array_elements_text(?::jsonb)))"
 _MARKS = re.compile(r"\?|(?<!:):(\w+)")
 _INSERT = re.compile(r"(or \w+ )?into (\w+) \(([^)]*)\)")
+if TYPE_CHECKING:
+    from psycopg import Connection
+
 READS = ("select", "with")
 
 
@@ -43,7 +46,7 @@ class PostgresEngine:
         self._link.run(lambda one: one.cursor().executemany(said, rows))
 
     def insert(self, into: str, rows: Sequence[Sequence[Any]]) -> None:
-        """Insert rows in one statement. ``into``: ``[or ignore|or replace] into TABLE (COLUMNS)``"""
+        """Insert rows in one statement, which is the same for any number of them."""
         way, table, columns = _parsed(into)
         if way == "or replace ":
             self._make_room(table, columns, rows)
@@ -56,9 +59,7 @@ class PostgresEngine:
         given = [list(column) for column in zip(*rows, strict=True)]
         self._link.run(lambda one: one.execute(statement, given))
 
-    def _make_room(
-        self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
-    ) -> None:
+    def _make_room(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Delete what stands in the way of rows: of the same id, or the same unique tag."""
         self._check(writes=True)
         for key in KEYS[table]:
@@ -70,7 +71,7 @@ class PostgresEngine:
                 f"delete from {table} where ({', '.join(key)}) in (select * from unnest({marks}))"
             )
             given = [[row[place] for row in rows] for place in places]
-            self._link.run(lambda one, s=statement, g=given: one.execute(s, g))
+            self._link.run(partial(_run, statement, given))
 
     def has(self, table: str) -> bool:
         """Every table is there from the beginning."""
@@ -83,6 +84,10 @@ class PostgresEngine:
         """A writing statement without a transaction would be seen by no counter."""
         if writes and not self._link.in_transaction:
             raise AssertionError("a statement that writes was run outside of a transaction")
+
+
+def _run(statement: str, values: Any, connection: Connection[Any]) -> None:
+    connection.execute(statement, values)
 
 
 @lru_cache(maxsize=512)

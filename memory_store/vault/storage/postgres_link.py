@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 300  # the longest: the sealed index of a large vault over a slow line
 WAITS = (0.0, 0.2, 1.0, 3.0)  # seconds before each try to reach a server that was away
-MOST_IDLE = 8  # connections to one vault that wait to be used again
+MOST_IDLE = 8  # connections to one database, for any of its vaults, that wait to be used again
 LOCAL = ("localhost", "127.0.0.1", "::1")
 PLAIN = ("disable", "allow", "prefer")
 Answer = TypeVar("Answer")
@@ -49,7 +49,7 @@ class Link:
 
     def __init__(self, address: Address, *, read_only: bool, patience: float) -> None:
         self.address = address
-        self._key = (os.getpid(), address, address.password, read_only, patience)
+        self._key = (os.getpid(), address.database, address.password, read_only, patience)
         self._settings = _settings(read_only, patience)
         self.in_transaction = False
         self._greeting: Callable[[Connection[Any]], None] = lambda connection: None
@@ -79,7 +79,11 @@ class Link:
 
     def begin(self, statements: str) -> None:
         """Begin a transaction by these statements, until :meth:`end`."""
-        self.run(lambda connection: connection.execute(statements, prepare=False))
+        try:
+            self.run(lambda connection: connection.execute(statements, prepare=False))
+        except BaseException:
+            self.end("rollback")  # it may have begun, and waited for another writer in vain
+            raise
         self.in_transaction = True
 
     def end(self, how: str) -> None:
@@ -95,7 +99,8 @@ class Link:
         connection = self._connection
         if connection.closed:
             return
-        if self.in_transaction or not _kept(self._key, connection):
+        idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        if not (idle and _kept(self._key, connection)):
             connection.close()
 
     def _connected(self) -> Connection[Any]:

@@ -10,7 +10,7 @@ a view should ever miss it. The role for daily use may use the views, and define
 
 from __future__ import annotations
 
-import re
+from itertools import pairwise
 
 from memory_store.vault.storage.schema import (
     FIRST_INDEXES,
@@ -18,21 +18,22 @@ from memory_store.vault.storage.schema import (
     FIRST_UNIQUE,
     LATER_TABLES,
     LONGER_KEYS,
+    columns_of,
 )
 
 BASE, VIEWS = "memory_store", "memory_store_vault"
 SCHEMA_VERSION = 1
 _TYPES = {"text": "text", "blob": "bytea", "integer": "bigint"}
-_COLUMN = re.compile(r"(\w+) (text|blob|integer)\b")
 
 
-def _columns(listed: str) -> dict[str, str]:
-    return {name: _TYPES[kind] for name, kind in _COLUMN.findall(listed)}
+def _columns(table: str) -> dict[str, str]:
+    listed = {**FIRST_TABLES, **LATER_TABLES}[table].replace(", ", " ").split(" ")
+    kinds = dict(pairwise(listed))
+    return {name: _TYPES[kinds.get(name, "integer")] for name in columns_of(table)}
 
 
-COLUMNS = {table: _columns(listed) for table, listed in {**FIRST_TABLES, **LATER_TABLES}.items()}
+COLUMNS = {table: _columns(table) for table in (*FIRST_TABLES, *LATER_TABLES)}
 """Table → column → its type."""
-COLUMNS["vault_sources"]["principal"] = "bigint"
 KEYS: dict[str, list[tuple[str, ...]]] = {
     table: [LONGER_KEYS.get(table, (next(iter(columns)),))] for table, columns in COLUMNS.items()
 }
@@ -56,8 +57,8 @@ def schema_statements() -> list[str]:
         f"create table {BASE}.vaults (vault uuid primary key default gen_random_uuid(), "
         'name text collate "C" not null unique, revision bigint not null default 0, '
         "format bigint not null)",
-        f"create view {VIEWS}.vault_head as select vault, revision, format from {BASE}.vaults "
-        f"where vault = {BASE}.this_vault()",
+        f"create view {VIEWS}.vault_head as select vault, name, revision, format "
+        f"from {BASE}.vaults where vault = {BASE}.this_vault()",
         *(statement for table in COLUMNS for statement in _table_statements(table)),
     ]
 

@@ -9,6 +9,7 @@ except the keyed hashes in ``topic``, ``tag``, ``origin``, ``draft`` and ``file`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,9 +108,24 @@ LATER_MIGRATIONS = {
     "0006_segment_parts": ("vault_segment_parts",),
     "0007_trash": ("vault_trash",),
 }
+_COLUMN = re.compile(r"(\w+) (text|blob|integer)\b")
 VAULT_TABLES = tuple(name for name in FIRST_TABLES if name.startswith("vault_"))
 """Machinery: a Datasette hides these, and the later ones."""
 MEMORY_TABLES = tuple(name for name in FIRST_TABLES if not name.startswith("vault_"))
+
+
+def columns_of(table: str) -> list[str]:
+    """The columns of a table of today's format, as they are made."""
+    listed = FIRST_TABLES.get(table) or LATER_TABLES[table]
+    columns = [name for name, _ in _COLUMN.findall(listed)]
+    return [*columns, "principal"] if table == "vault_sources" else columns
+
+
+def order_of(table: str) -> str:
+    """The column that a table's rows stand in the order of: SQLite takes a number that is the key
+    for the row's own."""
+    (first, kind), *_ = _COLUMN.findall(FIRST_TABLES.get(table) or LATER_TABLES[table])
+    return str(first) if kind == "integer" and table not in LONGER_KEYS else "rowid"
 
 
 def _create_first_tables(db: Database) -> None:

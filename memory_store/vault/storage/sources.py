@@ -41,7 +41,10 @@ class Sources(Table):
     def forget(self, principal: int, collection: str | None = None) -> None:
         """Take a principal's sources away, of one collection or all."""
         self._run(
-            "delete from vault_sources where principal = ? and collection = coalesce(?, collection)",
+            """
+            delete from vault_sources
+            where principal = ? and collection = coalesce(?, collection)
+            """,
             (principal, collection),
         )
 

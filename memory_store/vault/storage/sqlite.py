@@ -47,6 +47,7 @@ class Storage:
 
     def _use(self, engine: Engine) -> None:
         """Reach every table through an engine."""
+        self.engine = engine
         self.memories = Memories(engine)
         self.topics = Topics(engine)
         self.origins = Origins(engine)
@@ -189,6 +190,15 @@ class Storage:
         """The bytes of the vault's file, and of its log."""
         files = (path, path.with_name(path.name + "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
+
+    @property
+    def exists(self) -> bool:
+        """Whether it holds a vault."""
+        return self.engine.has(SETTINGS_TABLE)
+
+    def take_name(self, target: Path) -> None:
+        """Be the vault of that name from now on: of a file, whoever renames it sees to that."""
+        self.erase_traces()
 
     def copy_to(self, target: Path) -> None:
         """Write one committed state to a new file, without free pages."""

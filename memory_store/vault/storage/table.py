@@ -75,7 +75,8 @@ class Table:
         self.has = engine.has
 
     def _all(self, statement: str, values: Any = ()) -> list[Any]:
-        return self._engine.execute(statement, values).fetchall()
+        found: list[Any] = self._engine.execute(statement, values).fetchall()
+        return found
 
     def _first(self, statement: str, values: Any = ()) -> Any | None:
         return self._engine.execute(statement, values).fetchone()
@@ -90,7 +91,7 @@ class Table:
 
     def _run(self, statement: str, values: Any = ()) -> int:
         """Write. Returns how many rows were written."""
-        return self._engine.execute(statement, values).rowcount
+        return int(self._engine.execute(statement, values).rowcount)
 
     def _run_all(self, statement: str, values: Iterable[Any]) -> None:
         self._engine.executemany(statement, values)
