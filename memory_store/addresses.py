@@ -100,6 +100,9 @@ class Address(type(Path())):  # type: ignore[misc]
     def is_dir(self, **_: Any) -> bool:
         return False
 
+    def with_name(self, name: str) -> Address:
+        raise BadInputError(f"{self} is no file: nothing lies beside it", "DB")
+
     def of_vault(self, name: str) -> Address:
         """The address of another vault of the same database."""
         options = urlencode({**self.options, VAULT: name})

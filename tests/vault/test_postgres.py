@@ -325,6 +325,31 @@ def test_a_server_that_is_away_is_said_and_comes_back(
         assert store.verify()["failures"] == []
 
 
+def test_a_server_that_notes_every_statement_learns_no_word(
+    fragile: Server, key_file: Path, tiny_model: Path, private_folders: Path
+) -> None:
+    fragile.sql("alter system set log_statement = 'all'")
+    fragile.sql("select pg_reload_conf()")
+    model, word = str(tiny_model), "kestrelcanary"
+    store, _ = MemoryStore.create(fragile.address(), key_file=key_file, embedder=model)
+    with store:
+        note = store.add(f"{word} text", title=f"{word} title", topics=[f"{word} topic"])
+        assert store.search(f"{word} text").rows[0].id == note.id
+        store.edit(note.id, text=f"{word} again")
+        store.delete(note.id)
+        store.undo()
+    fragile.sql("alter system reset all")
+    fragile.sql("select pg_reload_conf()", "checkpoint")
+    seen = {}
+    for file in fragile.folder.rglob("*"):
+        if file.is_file():
+            content = file.read_bytes()
+            seen[file] = (word.encode() in content, note.id.encode() in content)
+    assert not any(leaks for leaks, _ in seen.values())
+    assert seen[fragile.folder / "log"] == (False, True)  # it did note what was asked
+    assert sum(held for _, held in seen.values()) > 2
+
+
 def test_a_standby_is_read_and_says_that_it_takes_no_writes(
     fragile: Server, key_file: Path, tiny_model: Path, private_folders: Path
 ) -> None:

@@ -20,7 +20,7 @@ from memory_store.errors import FormatError, NotAVaultError, StorageError
 from memory_store.sqlite import BUSY_SECONDS, WRITABLE, FileAccess
 from memory_store.vault.storage.keys import CELLS, Slots
 from memory_store.vault.storage.postgres_engine import PostgresEngine
-from memory_store.vault.storage.postgres_link import Link
+from memory_store.vault.storage.postgres_link import Link, UndefinedTable
 from memory_store.vault.storage.postgres_schema import BASE, COLUMNS, schema_statements
 from memory_store.vault.storage.schema import FORMAT_VERSION
 from memory_store.vault.storage.segments import Segments
@@ -30,8 +30,11 @@ _READ_ONE_MOMENT = "begin isolation level repeatable read, read only"
 _WRITE = "begin; update vault_head set revision = revision + 1"
 _GREETING = f"""
     select set_config('memory_store.vault', coalesce(
-        (select vault::text from {BASE}.vaults where name = %s), ''), false)
+        (select vault::text from {BASE}.vaults where name = %s), ''), false),
+        case when current_setting('synchronous_commit') in ('off', 'local')
+        then set_config('synchronous_commit', 'on', false) end
 """
+"""Whose rows the session is about; and what was committed survives, however the server is set."""
 STANDBY = "its server is a standby, which takes no writes"
 
 
@@ -68,11 +71,11 @@ class PostgresStorage(Storage):
         self._there = self.has_tables = False
 
         def greet(connection: Any) -> None:
-            found = connection.execute("select to_regclass(%s)", (f"{BASE}.vaults",)).fetchone()
-            self.has_tables = found[0] is not None
-            if self.has_tables:
+            try:
                 chosen = connection.execute(_GREETING, (name,)).fetchone()
-                self._there = bool(chosen[0])
+            except UndefinedTable:
+                return
+            self.has_tables, self._there = True, bool(chosen[0])
 
         self._link.greet(greet)
 

@@ -15,11 +15,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_store.addresses import Address
-from memory_store.errors import BadInputError, ReadOnlyError, StorageError
+from memory_store.errors import BadInputError, MemoryStoreError, ReadOnlyError, StorageError
 from memory_store.sqlite import sqlite3
 
 try:
     import psycopg
+    from psycopg.errors import UndefinedTable
 except ImportError as error:
     raise StorageError(
         "a vault on a PostgreSQL server needs a package: pip install 'datasette-hybrid[postgres]'"
@@ -27,6 +28,8 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+__all__ = ["Link", "ServerError", "UndefinedTable", "let_go"]
 
 CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 300  # the longest: the sealed index of a large vault over a slow line
@@ -131,7 +134,7 @@ class Link:
                 return
         raise away
 
-    def _said(self, error: psycopg.Error) -> StorageError:
+    def _said(self, error: psycopg.Error) -> MemoryStoreError:
         """An error of the server's or its library's, as one of ours."""
         code = error.sqlstate or ""
         kind, cause = _CAUSES.get(code) or _CAUSES.get(code[:2]) or (StorageError, "")
@@ -149,7 +152,7 @@ class Link:
         return "no password supplied" in said or "password authentication failed" in said
 
 
-_CAUSES: dict[str, tuple[type[StorageError], str]] = {
+_CAUSES: dict[str, tuple[type[MemoryStoreError], str]] = {
     "55P03": (ServerError, "another program has been writing to it for too long"),
     "57014": (ServerError, "the database took too long to answer"),
     "57P01": (ServerError, "the database is away (it was shut down)"),
@@ -157,7 +160,7 @@ _CAUSES: dict[str, tuple[type[StorageError], str]] = {
     "57P03": (ServerError, "the database is away (it is starting, or stopping)"),
     "53100": (ServerError, "the disk of the server is full"),
     "53300": (ServerError, "the server takes no more connections"),
-    "25006": (ReadOnlyError, "nothing can be written: the server is a standby, or read-only"),  # type: ignore[dict-item]
+    "25006": (ReadOnlyError, "nothing can be written: the server is a standby, or read-only"),
     "28": (ServerError, "the server does not let this user in: see PGPASSWORD and ~/.pgpass"),
     "42501": (StorageError, "this role may not do that: memory-store storage init prints grants"),
     "3D000": (ServerError, "there is no such database on the server"),
