@@ -226,10 +226,13 @@ class _Segments(Segments):
         self._insert("into vault_changes (sequence, collection, memory, operation)", *rows)
 
 
+def open_storage(address: Address, **options: Any) -> PostgresStorage:
+    """See :meth:`PostgresStorage.open`."""
+    return PostgresStorage.open(address, **options)
+
+
 def server_access(address: Address) -> FileAccess:
     """How every connection to a database is opened: a standby is read alone."""
-    from memory_store.vault.storage.postgres_link import Link
-
     link = Link(address, read_only=True, patience=BUSY_SECONDS)
     try:
         row = link.run(lambda one: one.execute("select pg_is_in_recovery()").fetchone())

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_store.addresses import Address, vault_path
+from memory_store.addresses import vault_path
 from memory_store.errors import FormatError, MemoryStoreError, NotAVaultError, StorageError
 from memory_store.sqlite import (
     BEING_WRITTEN,
@@ -25,6 +25,7 @@ from memory_store.sqlite import (
     sqlite3,
 )
 from memory_store.vault.storage.file_access import APPLICATION_ID, file_access
+from memory_store.vault.storage.server import is_on_server, on_server
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -204,10 +205,9 @@ def check_is_vault(
     of every connection that this process has to it (POSIX), and the next program that closes the
     vault would then delete the write-ahead log under them.
     """
-    if isinstance(path, Address):
-        from memory_store.vault.storage.postgres import check_is_vault_there
-
-        return check_is_vault_there(path)
+    if is_on_server(path):
+        on_server("check_is_vault_there")(path)
+        return
     if not path.exists():
         raise NotAVaultError(f"{path}: no such file")
     if not path.is_file():

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
-from memory_store.addresses import Address
 from memory_store.sqlite import BUSY_SECONDS, WRITABLE, FileAccess, connect, sqlite3
 from memory_store.vault.storage.collections import Accounts, CollectionsTable, SettingsTable
 from memory_store.vault.storage.damage import damage
@@ -25,6 +24,7 @@ from memory_store.vault.storage.schema import (
     own_sources,
 )
 from memory_store.vault.storage.segments import Segments
+from memory_store.vault.storage.server import is_on_server, on_server
 from memory_store.vault.storage.sources import Origins, SourceFiles, Sources
 from memory_store.vault.storage.table import Engine, SqliteEngine
 from memory_store.vault.storage.trash import TrashTable
@@ -75,10 +75,11 @@ class Storage:
         patience: float = BUSY_SECONDS,
     ) -> Storage:
         """Connect to a vault's file; see :func:`memory_store.sqlite.connect`. Or to a database."""
-        if isinstance(path, Address):
-            from memory_store.vault.storage.postgres import PostgresStorage  # few have a server
-
-            return PostgresStorage.open(path, read_only=read_only, access=access, patience=patience)
+        if is_on_server(path):
+            found: Storage = on_server("open_storage")(
+                path, read_only=read_only, access=access, patience=patience
+            )
+            return found
         return cls(connect(path, read_only=read_only, access=access, patience=patience))
 
     def close(self) -> None:
