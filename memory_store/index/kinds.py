@@ -5,6 +5,7 @@ from __future__ import annotations
 from memory_store.index.extras import ExtraKind
 from memory_store.index.lexicon import LEXICON
 from memory_store.index.outlines import OUTLINES
+from memory_store.index.places import PLACES
 
-KINDS: dict[str, ExtraKind] = {kind.name: kind for kind in (LEXICON, OUTLINES)}
+KINDS: dict[str, ExtraKind] = {kind.name: kind for kind in (LEXICON, OUTLINES, PLACES)}
 """Name → kind. The name stands in clear in the file, and never changes."""

@@ -23,6 +23,7 @@ from memory_store.code.facts import facts
 from memory_store.crypto.blinding import Blinder
 from memory_store.index.lexicon import LEXICON, Spelled
 from memory_store.index.outlines import OUTLINES
+from memory_store.index.places import PLACES, Place, place_in
 from memory_store.index.segment import IndexEntry
 from memory_store.records import DONE_SUFFIX, Memory
 from memory_store.session.outlines import outline_of
@@ -54,9 +55,17 @@ def _spelled(memory: Memory, language: str) -> Spelled:
     return Spelled([*spelled_words(f"{memory.title}\n{memory.text}", language)])
 
 
+def _place(memory: Memory, language: str) -> Place:
+    return place_in(memory.source, memory.ref)
+
+
 Record = Callable[[Memory, str], Struct]
 """Makes a kind's record of a memory that is analysed as in a language."""
-RECORDS: dict[str, Record] = {LEXICON.name: _spelled, OUTLINES.name: outline_of}
+RECORDS: dict[str, Record] = {
+    LEXICON.name: _spelled,
+    OUTLINES.name: outline_of,
+    PLACES.name: _place,
+}
 """By the kinds of :data:`memory_store.index.kinds.KINDS`: what makes a document's record."""
 
 

@@ -208,9 +208,10 @@ def check_is_vault(
     if is_on_server(path):
         on_server("check_is_vault_there")(path)
         return
-    if not path.exists():
+    in_memory = access is not None and access.in_memory
+    if not in_memory and not path.exists():
         raise NotAVaultError(f"{path}: no such file")
-    if not path.is_file():
+    if not in_memory and not path.is_file():
         raise NotAVaultError(f"{path}: not a file")
     try:
         found = access or file_access(path)
