@@ -43,7 +43,11 @@ def copy(database: Path, target: Path, as_json: bool) -> None:
 
 @click.group()
 def storage() -> None:
-    """What a PostgreSQL database needs before vaults are in it."""
+    """What a PostgreSQL database needs before vaults are in it.
+
+    \b
+    memory-store storage init --role notes | psql work
+    """
 
 
 @storage.command("init")
