@@ -240,6 +240,24 @@ def test_two_vaults_in_one_database_do_not_see_each_other(postgres: Server) -> N
         assert (one.memories.count(), two.memories.count()) == (3, 0)
 
 
+def test_two_who_make_the_first_vaults_at_once_both_succeed(postgres: Server) -> None:
+    postgres.sql("create database empty", database="postgres")
+    places = [vault_path(postgres.address(database="empty")) for _ in range(4)]
+
+    def make(place: Path) -> None:
+        with closing(Storage.open(place)) as storage:
+            storage.create_tables()
+
+    threads = [threading.Thread(target=make, args=(place,)) for place in places]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for place in places:
+        with closing(Storage.open(place)) as storage:
+            assert storage.exists
+
+
 def test_a_write_outside_of_a_transaction_is_a_fault(postgres: Server) -> None:
     with closing(Storage.open(vault_path(postgres.address()))) as storage:
         storage.create_tables()

@@ -35,6 +35,7 @@ _GREETING = f"""
         then set_config('synchronous_commit', 'on', false) end
 """
 """Whose rows the session is about; and what was committed survives, however the server is set."""
+_ONE_MAKER = "select pg_advisory_xact_lock(hashtext('memory_store'))"  # of tables, at a time
 STANDBY = "its server is a standby, which takes no writes"
 
 
@@ -68,14 +69,14 @@ class PostgresStorage(Storage):
     def choose(self) -> None:
         """Say to the server which vault this session is about."""
         name = self._link.address.vault
-        self._there = self.has_tables = False
+        self._there = False
 
         def greet(connection: Any) -> None:
             try:
                 chosen = connection.execute(_GREETING, (name,)).fetchone()
             except UndefinedTable:
                 return
-            self.has_tables, self._there = True, bool(chosen[0])
+            self._there = bool(chosen[0])
 
         self._link.greet(greet)
 
@@ -170,14 +171,15 @@ class PostgresStorage(Storage):
         """Make the tables, where they are not there and the role may; and a new vault in them."""
 
         def make(connection: Any) -> None:
-            if not self.has_tables:
-                with connection.transaction():
-                    for statement in schema_statements():
-                        connection.execute(statement)
-            connection.execute(
-                f"insert into {BASE}.vaults (name, format) values (%s, %s)",
-                (self._link.address.vault, FORMAT_VERSION),
-            )
+            with connection.transaction():
+                connection.execute(_ONE_MAKER)
+                known = connection.execute(f"select to_regclass('{BASE}.vaults')").fetchone()
+                for statement in () if known[0] else schema_statements():
+                    connection.execute(statement)
+                connection.execute(
+                    f"insert into {BASE}.vaults (name, format) values (%s, %s)",
+                    (self._link.address.vault, FORMAT_VERSION),
+                )
 
         self._link.run(make)
         self.choose()

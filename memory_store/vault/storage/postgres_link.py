@@ -160,6 +160,7 @@ _CAUSES: dict[str, tuple[type[MemoryStoreError], str]] = {
     "57P03": (ServerError, "the database is away (it is starting, or stopping)"),
     "53100": (ServerError, "the disk of the server is full"),
     "53300": (ServerError, "the server takes no more connections"),
+    "23505": (StorageError, "it has a row of that key already; if you were making it: try again"),
     "25006": (ReadOnlyError, "nothing can be written: the server is a standby, or read-only"),
     "28": (ServerError, "the server does not let this user in: see PGPASSWORD and ~/.pgpass"),
     "42501": (StorageError, "this role may not do that: memory-store storage init prints grants"),
