@@ -103,6 +103,7 @@ class Code(Actions):
     context = late(lambda: actions.code.context)
     outline = late(lambda: actions.code.outline)
     symbols = late(lambda: actions.code.symbols)
+    references = late(lambda: actions.code.references)
     impact = late(lambda: actions.code.impact)
     read = late(lambda: actions.code.read)
     every_symbol = late(lambda: actions.code.every_symbol)
