@@ -55,6 +55,7 @@ GROUPS = {
         "reindex": ("imports", "Add or renew the vectors and words of memories."),
         "export": ("backup", "Write every memory to a folder in PLAIN TEXT."),
         "backup": ("backup", "Copy the vault to a new file."),
+        "copy": ("databases", "Copy the vault between files and PostgreSQL databases."),
         "publish": ("memories", "Copy a memory into another collection, once."),
     },
     "Vault and keys": {
@@ -68,6 +69,7 @@ GROUPS = {
         "verify": ("maintenance", "Authenticate every record."),
         "audit": ("maintenance", "Show the audit trail: who opened how many memories, and when."),
         "stats": ("maintenance", "Show sizes and counts."),
+        "storage": ("databases", "Print what a PostgreSQL database needs to hold vaults."),
     },
     "For programs": {
         "completion": ("completion", "Let the Tab key complete commands and names."),
