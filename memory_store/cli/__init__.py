@@ -51,7 +51,7 @@ GROUPS = {
     "Bring and take": {
         "import": ("imports", "Import files and folders; unchanged ones are skipped."),
         "watch": ("watch", "Follow folders, and import what changes in them."),
-        "sources": ("sources", "List what was imported from where, or forget a source."),
+        "sources": ("sources", "List what was imported from where; change or forget a source."),
         "reindex": ("imports", "Add or renew the vectors and words of memories."),
         "export": ("backup", "Write every memory to a folder in PLAIN TEXT."),
         "backup": ("backup", "Copy the vault to a new file."),
