@@ -236,7 +236,7 @@ def routes() -> list[tuple[str, Any]]:
     from .memories import links as memory_links
     from .memories import page as memory_page
     from .openapi import description as openapi
-    from .search import api, pages
+    from .search import api, pages, words
     from .unlock import pages as unlocking
     from .uploads import pages as uploading
 
@@ -261,6 +261,8 @@ def routes() -> list[tuple[str, Any]]:
         (base + r"/audit\.csv$", audit_pages.audit_csv),
         (base + r"/landscape$", landscape.landscape_page),
         (base + r"/landscape\.json$", landscape.landscape_json),
+        (base + r"/exists\.json$", words.exists),
+        (base + r"/words\.json$", words.words),
         (base + r"/review$", review.review_page),
         (base + r"/review\.json$", review.review_json),
         (base + r"/memories\.json$", memories_api.memories),
@@ -271,6 +273,7 @@ def routes() -> list[tuple[str, Any]]:
         (base + one + r"/publish\.json$", memories_api.publish),
         (base + one + r"/links\.json$", memory_links.links),
         (base + one + r"/related\.json$", memory_links.related),
+        (base + one + r"/topics\.json$", memory_links.topics),
         (base + one + r"\.json$", memories_api.memory),
         (base + r"/trash$", trash.trash_page),
         (base + r"/trash/restore$", trash.restore),

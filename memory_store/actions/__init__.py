@@ -7,7 +7,8 @@ edits        change, add and delete memories, one or many at once; publish one e
 code         source code by its syntax: outlines, symbols, who depends on what, parts of files
 collections  their names, settings and members, how current they are; delete one by its key
 review       what may want putting in order, and what is done with a pair
-landscape    topics that stand together, and what stands there
+suggestions  topics for a memory, as its neighbours have them
+landscape    memories that belong together, and what stands there
 key_…        slots, devices, rotation, sharing
 settings     what holds for the whole vault, and where its topics are kept
 links        what links to what, and what is near
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         review,
         settings,
         sources,
+        suggestions,
         trail,
         trash,
         words,
