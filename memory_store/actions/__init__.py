@@ -10,6 +10,7 @@ review       what may want putting in order, and what is done with a pair
 suggestions  topics for a memory, as its neighbours have them
 landscape    memories that belong together, and what stands there
 key_…        slots, devices, rotation, sharing
+saved_searches  searches under a name, and their feeds
 settings     what holds for the whole vault, and where its topics are kept
 links        what links to what, and what is near
 sources      which paths were imported, and which are read again
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
         landscape,
         links,
         review,
+        saved_searches,
         settings,
         sources,
         suggestions,
