@@ -13,6 +13,7 @@ key_…        slots, devices, rotation, sharing
 saved_searches  searches under a name, and their feeds
 settings     what holds for the whole vault, and where its topics are kept
 links        what links to what, and what is near
+mentions     what names a memory without a link to it
 sources      which paths were imported, and which are read again
 vaults       models, sizes and counts, and whether the vault is what it was
 trash        what was deleted or replaced: list, put back, erase; undo the last change
