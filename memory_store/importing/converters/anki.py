@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
@@ -20,7 +21,7 @@ GAPS = re.compile(r"\{\{c\d+::(.*?)(?:::[^}]*)?\}\}", re.S)
 def convert(data: bytes) -> list[Document]:
     """The notes. Where a line breaks the rest, the notes before it are kept, and ``broken`` says
     so of the last one."""
-    header, body = _header(data.decode("utf-8-sig", "replace"))
+    header, body = _header(data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace"))
     named = header.get("separator", "tab")
     csv.field_size_limit(MAX_CELL_CHARACTERS)
     rows = csv.reader(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from html.parser import HTMLParser
 
 from memory_store.importing.converters.document import Document, LeftOutError
@@ -79,7 +80,7 @@ class _Reader(HTMLParser):
 def convert(data: bytes) -> list[Document]:
     """The bookmarks of a file, each address once."""
     reader = _Reader()
-    reader.feed(data.decode("utf-8", "replace"))
+    reader.feed(data.removeprefix(codecs.BOM_UTF8).decode("utf-8", "replace"))
     reader.close()
     reader.ended()
     if not reader.found:
