@@ -236,6 +236,9 @@ def routes() -> list[tuple[str, Any]]:
     from .memories import links as memory_links
     from .memories import page as memory_page
     from .openapi import description as openapi
+    from .saved import api as saved_api
+    from .saved import feeds as saved_feeds
+    from .saved import pages as saved_pages
     from .search import api, pages
     from .unlock import pages as unlocking
     from .uploads import pages as uploading
@@ -278,6 +281,14 @@ def routes() -> list[tuple[str, Any]]:
         (base + r"/trash\.json$", trash.trash_json),
         (base + r"/trash/restore\.json$", trash.restore_json),
         (base + r"/trash/empty\.json$", trash.empty_json),
+        (base + r"/searches\.json$", saved_api.searches),
+        (base + r"/searches/(?P<id>[^/]+)/feed\.json$", saved_api.feed),
+        (base + r"/searches/(?P<id>[^/]+)\.json$", saved_api.one_search),
+        (base + r"/searches$", saved_pages.searches),
+        (base + r"/searches/(?P<id>[^/]+)/change$", saved_pages.change),
+        (base + r"/searches/(?P<id>[^/]+)$", saved_pages.run),
+        (base + r"/feeds/(?P<id>[^/]+)\.(?P<form>atom)$", saved_feeds.feed),
+        (base + r"/feeds/(?P<id>[^/]+)\.(?P<form>json)$", saved_feeds.feed),
         (base + r"/selected$", selected.selected),
         (base + r"/new$", form_pages.new),
         (base + one + r"/edit$", form_pages.edit),

@@ -18,7 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store import actions
-from memory_store.actions import collections, reads, searches, vaults
+from memory_store.actions import collections, reads, vaults
+from memory_store.actions import searches as asking
 from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere, late
 from memory_store.configuration import default_vault
 from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, SearchResponse
@@ -125,6 +126,19 @@ class Review(Actions):
     supersede = late(lambda: actions.review.supersede)
 
 
+class Searches(Actions):
+    """Searches that actors keep under a name: in a whole vault, with its owner's key."""
+
+    list = late(lambda: actions.saved_searches.listed)
+    find = late(lambda: actions.saved_searches.find)
+    save = late(lambda: actions.saved_searches.save)
+    rename = late(lambda: actions.saved_searches.rename)
+    remove = late(lambda: actions.saved_searches.remove)
+    make_feed = late(lambda: actions.saved_searches.make_feed)
+    end_feed = late(lambda: actions.saved_searches.end_feed)
+    of_feed = late(lambda: actions.saved_searches.of_feed)
+
+
 class MemoryStore(Actions):
     """An unlocked vault. Close it, or use it as a context manager, to lock it again.
 
@@ -162,11 +176,11 @@ class MemoryStore(Actions):
 
     # -- actions ------------------------------------------------------------------------
 
-    search = searches.search
-    search_by_places = searches.search_by_places
-    search_context = searches.search_context
-    vector_index = searches.vector_index
-    rank = searches.rank
+    search = asking.search
+    search_by_places = asking.search_by_places
+    search_context = asking.search_context
+    vector_index = asking.vector_index
+    rank = asking.rank
 
     get = reads.get
     list = reads.newest
@@ -264,6 +278,10 @@ class MemoryStore(Actions):
 
         found = reads.found_again(self, [row.id for row in response.rows])
         return answer(response, found, model=model, budget=budget, on_text=on_text)
+
+    @property
+    def searches(self) -> Searches:
+        return Searches(self._opened)
 
     # -- other views --------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ from .schemas import Schema, What, options, parameter
 
 BASE = "/{database}/-/hybrid"
 MEMORIES, MEMORY = BASE + "/memories", BASE + "/memories/{id}"
+SAVED_ONE = BASE + "/searches/{id}"
 COLLECTION = BASE + "/collections/{id}"
 CSV = "text/csv"
 
@@ -134,6 +135,8 @@ ONE = {200: schemas.Memories}
 READ_SEALED, READ_AND_WRITE = "hybrid-decrypt", "hybrid-decrypt and hybrid-write"
 IN_TRASH = parameter("memory", {"type": "string"}, "One memory's id: its earlier versions")
 COLLECTIONS = {200: schemas.Collections}
+SAVED = {200: schemas.SavedSearches}
+SAVING = "hybrid-search, as an actor; no token with restrictions"
 
 OPERATIONS = (
     Operation(
@@ -201,6 +204,33 @@ OPERATIONS = (
         "POST", BASE + "/trash/empty.json", "emptyTrash",
         "Erase what the trash has of some memories, or of all", READ_AND_WRITE,
         {200: schemas.Erased}, (), schemas.TrashIds, {},
+    ),
+    Operation(
+        "GET", BASE + "/searches.json", "listSearches", "The asker's saved searches", SEARCH,
+        SAVED,
+    ),
+    Operation(
+        "POST", BASE + "/searches.json", "saveSearch", "Save a search under a name", SAVING,
+        {201: schemas.SavedSearches}, (), schemas.NewSearch,
+        {"name": "keys", "search": {"q": "spare key", "type": ["fact"]}},
+    ),
+    Operation("GET", SAVED_ONE + ".json", "getSearch", "One saved search", SEARCH, SAVED),
+    Operation(
+        "PATCH", SAVED_ONE + ".json", "renameSearch", "Give a saved search another name", SAVING,
+        SAVED, (), schemas.SearchName, {"name": "spare keys"},
+    ),
+    Operation(
+        "DELETE", SAVED_ONE + ".json", "removeSearch", "Forget a saved search; its feed ends",
+        SAVING, {200: schemas.Done},
+    ),
+    Operation(
+        "POST", SAVED_ONE + "/feed.json", "makeFeed",
+        "Make a feed of a saved search; its token is shown this once",
+        f"{SAVING}; no token", {201: schemas.NewFeed},
+    ),
+    Operation(
+        "DELETE", SAVED_ONE + "/feed.json", "endFeed", "End the feed of a saved search", SAVING,
+        SAVED,
     ),
     Operation("GET", MEMORY + ".json", "getMemory", "One memory", READ, ONE),
     Operation(

@@ -97,6 +97,18 @@ class TrashIds(Struct):
     ids: Annotated[tuple[str, ...], Rows] | UnsetType = UNSET
 
 
+class SearchName(Struct):
+    """The name of a saved search."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+
+
+class NewSearch(SearchName):
+    """A search that is saved under a name."""
+
+    search: SearchRequest
+
+
 class Publication(Struct):
     """Where a memory is copied to: a collection's name or id."""
 
@@ -236,6 +248,34 @@ class TrashList(Done):
 
     rows: tuple[TrashEntry, ...]
     truncated: bool
+
+
+class SavedSearch(Struct):
+    """A search of the asker under a name."""
+
+    id: str
+    name: str
+    owner: str
+    search: Annotated[
+        Mapping[str, Any], Meta(description="Fields of a search, only those that were said")
+    ]
+    created: str
+    feed: Annotated[bool, Meta(description="It has a feed")]
+    url: Annotated[str | None, Meta(description="Where it is asked; null with private queries")]
+
+
+class SavedSearches(Done):
+    """Saved searches by name."""
+
+    rows: tuple[SavedSearch, ...]
+
+
+class NewFeed(Done):
+    """Where a feed is, and its token: the password of HTTP's Basic scheme."""
+
+    atom: str
+    json: str
+    token: str
 
 
 class Collection(CollectionView, frozen=True):

@@ -9,6 +9,7 @@ collections  their names, settings and members, how current they are; delete one
 review       what may want putting in order, and what is done with a pair
 landscape    topics that stand together, and what stands there
 key_…        slots, devices, rotation, sharing
+saved_searches  searches under a name, and their feeds
 settings     what holds for the whole vault, and where its topics are kept
 links        what links to what, and what is near
 sources      which paths were imported, and which are read again
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
         landscape,
         links,
         review,
+        saved_searches,
         settings,
         sources,
         trail,

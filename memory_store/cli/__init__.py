@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Everyday": {
         "search": ("search", "Find memories by name and by meaning."),
+        "searches": ("searches", "Keep searches under a name: save, list, run; and their feeds."),
         "add": ("imports", "Add one memory and print its id."),
         "list": ("memories", "List memories, newest first."),
         "get": ("memories", "Show one memory's whole text."),

@@ -47,6 +47,7 @@ from memory_store.records.request import (
     several,
 )
 from memory_store.records.review import Decision, Review, Reviewed, ReviewedPair
+from memory_store.records.saved_searches import SavedSearch
 from memory_store.records.searches import (
     RESULT_COLUMNS,
     Match,
