@@ -231,6 +231,7 @@ def routes() -> list[tuple[str, Any]]:
     """Addresses and the views behind them."""
     from . import collections, landscape, mcp, review
     from .audit import pages as audit_pages
+    from .code import api as code_api
     from .memories import api as memories_api
     from .memories import form_pages, selected, trash
     from .memories import links as memory_links
@@ -264,6 +265,12 @@ def routes() -> list[tuple[str, Any]]:
         (base + r"/audit\.csv$", audit_pages.audit_csv),
         (base + r"/landscape$", landscape.landscape_page),
         (base + r"/landscape\.json$", landscape.landscape_json),
+        (base + r"/code/context\.json$", code_api.context),
+        (base + r"/code/outline\.json$", code_api.outline),
+        (base + r"/code/symbols\.json$", code_api.symbols),
+        (base + r"/code/references\.json$", code_api.references),
+        (base + r"/code/impact\.json$", code_api.impact),
+        (base + r"/code/read\.json$", code_api.read),
         (base + r"/review$", review.review_page),
         (base + r"/review\.json$", review.review_json),
         (base + r"/memories\.json$", memories_api.memories),

@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memory_store.host import ACTIONS, DIFFERING
+from memory_store.host import ACTIONS, DIFFERING, NO, YES
 from memory_store.records import (
     MAX_QUERY_CHARACTERS,
     OPTION_NAMES,
@@ -22,6 +22,7 @@ from memory_store.records import (
 
 from ..audit.pages import MOST
 from ..audit.recorder import SURFACES
+from ..code.api import MOST_ROWS
 from . import schemas
 from .schemas import Schema, What, options, parameter
 
@@ -127,6 +128,25 @@ UPLOAD: Mapping[str, Schema] = {
     "application/octet-stream": _BINARY,
 }
 
+CODE = BASE + "/code"
+IN_COLLECTION = options("collection")
+CODE_FILE = {**parameter("file", TEXT, "A path, the end of one, or an id"), "required": True}
+CODE_LINES = {
+    **parameter("file", TEXT, "Such a file, or lines of it: `app.py:40`, `app.py:40-80`"),
+    "required": True,
+}
+CODE_NAME = {**parameter("name", TEXT, "A symbol: `open`, `Session.open`"), "required": True}
+CODE_OF = {**parameter("of", TEXT, "A file or a symbol"), "required": True}
+_AT_LEAST_ONE: Schema = {"type": "integer", "minimum": 1}
+CODE_BUDGET = parameter("budget", _AT_LEAST_ONE, "Tokens at most")
+CODE_HOPS = parameter("hops", {**_AT_LEAST_ONE, "maximum": 10}, "Steps at most")
+CODE_ROWS = parameter("limit", {**_AT_LEAST_ONE, "maximum": MOST_ROWS}, "Rows")
+CODE_READING = (
+    parameter("skeleton", {"enum": sorted((YES | NO) - {""})}, "Without the bodies of functions"),
+    parameter("snap", {"const": "function"}, "Widen the lines, so that no function is cut"),
+    parameter("if_changed", TEXT, "`hash` of an earlier answer: no text if it is the same"),
+)
+
 SEARCH, READ, WRITE = "hybrid-search", "hybrid-search or hybrid-decrypt", "hybrid-write"
 AUDIT, DECRYPT = "hybrid-audit", "hybrid-decrypt"
 ANY = "hybrid-search, hybrid-decrypt or hybrid-write"
@@ -179,6 +199,33 @@ OPERATIONS = (
         "GET", BASE + "/landscape.json", "landscape",
         "Topics that stand together and lie near in meaning", DECRYPT,
         {200: schemas.LandscapeAnswer}, options("as_of"),
+    ),
+    Operation(
+        "GET", CODE + "/context.json", "codeContext",
+        "What a repository is: languages, entry points, the files and symbols that are used most",
+        DECRYPT, {200: schemas.CodeContextAnswer}, (*IN_COLLECTION, CODE_BUDGET),
+    ),
+    Operation(
+        "GET", CODE + "/outline.json", "codeOutline",
+        "The definitions of a file, what it imports, and what imports it", DECRYPT,
+        {200: schemas.CodeOutlineAnswer}, (CODE_FILE, *IN_COLLECTION),
+    ),
+    Operation(
+        "GET", CODE + "/symbols.json", "codeSymbols",
+        "Where a name is defined, and which files and functions use it", DECRYPT,
+        {200: schemas.CodeSymbolsAnswer}, (CODE_NAME, *IN_COLLECTION, CODE_ROWS),
+    ),
+    Operation(
+        "GET", CODE + "/references.json", "codeReferences", "The lines that use a name", DECRYPT,
+        {200: schemas.CodeReferencesAnswer}, (CODE_NAME, *IN_COLLECTION, CODE_ROWS),
+    ),
+    Operation(
+        "GET", CODE + "/impact.json", "codeImpact", "Which files depend on a file or a symbol",
+        DECRYPT, {200: schemas.CodeImpactAnswer}, (CODE_OF, *IN_COLLECTION, CODE_HOPS),
+    ),
+    Operation(
+        "GET", CODE + "/read.json", "codeRead", "Lines of a file", DECRYPT,
+        {200: schemas.CodeTextAnswer}, (CODE_LINES, *IN_COLLECTION, CODE_BUDGET, *CODE_READING),
     ),
     Operation(
         "GET", BASE + "/review.json", "review",

@@ -19,9 +19,15 @@ from memory_store.host import (
     RECIPES,
     ROLES,
     YES,
+    CodeContext,
+    CodeImpact,
+    CodeOutline,
+    CodeReferences,
+    CodeText,
     ForSearchers,
     InPart,
     Stages,
+    SymbolAnswer,
     Total,
     Verdict,
     shown_to_searchers,
@@ -325,8 +331,44 @@ class LandscapeAnswer(Landscape, frozen=True, kw_only=True):
     ok: Ok
 
 
+class CodeContextAnswer(CodeContext, frozen=True, kw_only=True):
+    """What a repository is: languages, folders, where it begins, what is used most."""
+
+    ok: Ok
+
+
 class ReviewAnswer(Review, frozen=True, kw_only=True):
     """Pairs and memories to look at, at most so many of each kind."""
+
+    ok: Ok
+
+
+class CodeOutlineAnswer(CodeOutline, frozen=True, kw_only=True):
+    """The definitions of a file in order, what it imports, and what imports it."""
+
+    ok: Ok
+
+
+class CodeSymbolsAnswer(SymbolAnswer, frozen=True, kw_only=True):
+    """Where a name is defined and used."""
+
+    ok: Ok
+
+
+class CodeReferencesAnswer(CodeReferences, frozen=True, kw_only=True):
+    """The first lines that use a name, by file, and how many do."""
+
+    ok: Ok
+
+
+class CodeImpactAnswer(CodeImpact, frozen=True, kw_only=True):
+    """Who depends on a file or a symbol, the nearest first."""
+
+    ok: Ok
+
+
+class CodeTextAnswer(CodeText, frozen=True, kw_only=True):
+    """Lines of a file, and the hash of all of it."""
 
     ok: Ok
 

@@ -165,7 +165,7 @@ def test_reading_lists_are_one_memory_an_address(
     draft = rows(name, content).only
     assert (draft.title, draft.text, draft.ref) == ("Garden", *["https://example.org/"] * 2)
     assert (draft.source, draft.topics, draft.metadata["folder"]) == (source, topics, "Unread")
-    assert draft.created == "2024-05-01T12:00:00Z"
+    assert (draft.created, draft.type) == ("2024-05-01T12:00:00Z", "bookmark")
 
 
 def test_a_book_of_a_kindle_has_each_highlight_once_with_its_place(rows: Rows) -> None:
@@ -213,6 +213,21 @@ def test_memories_of_mem0_keep_id_categories_and_times(rows: Rows) -> None:
         assert draft.created == "2024-05-01T12:00:00Z"
 
 
+def test_relations_of_basic_memory_are_links_and_its_tags_topics(here: Path) -> None:
+    (here / "notes").mkdir()
+    (here / "notes" / "Tea.md").write_text(
+        "---\ntitle: Tea\ntype: note\npermalink: tea\ntags: [food]\n---\n# Tea\n\n"
+        "## Observations\n- [method] Three minutes #brewing (green)\n\n"
+        "## Relations\n- pairs_with [[Kale Cake]]\n"
+    )
+    (here / "notes" / "kale-cake.md").write_text("---\ntitle: Kale Cake\n---\nA cake")
+    store, _ = MemoryStore.create(here / "notes.db", key_file=here.parent / "key")
+    with store:
+        store.import_paths(["notes"], embed=False)
+        assert [one.title for one in store.links("Tea.md").out] == ["Kale Cake"]
+        assert set(store.get("Tea.md").topics) == {"food", "brewing"}
+
+
 def test_pages_of_notion_lose_their_ids_and_keep_their_links(here: Path) -> None:
     with zipfile.ZipFile(here / "notion.zip", "w") as made:
         made.writestr(
@@ -233,10 +248,7 @@ def test_pages_of_notion_lose_their_ids_and_keep_their_links(here: Path) -> None
 
 def test_notes_of_evernote_keep_tags_times_boxes_and_attachments(rows: Rows) -> None:
     garden, seeds, second = rows("notes.enex", ENEX).drafts
-    assert "Water them **daily**" in garden.text
-    assert "- [x] seeds" in garden.text
-    assert "- [ ] soil" in garden.text
-    assert "[[seeds.md]]" in garden.text
+    assert garden.text == "Water them **daily**\n\n- [x] seeds\n- [ ] soil\n\n[[seeds.md]]"
     assert (garden.title, garden.topics, garden.metadata["author"]) == ("Garden", ("food",), "Ada")
     assert (garden.created, garden.updated) == ("2024-05-01T12:00:00Z", "2024-05-02T12:00:00Z")
     assert (seeds.title, seeds.metadata["attached_to"]) == ("seeds.md", "Garden")

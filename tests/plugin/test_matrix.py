@@ -225,6 +225,7 @@ def paths(world: World) -> Iterator[str]:
     yield f"{base}/review"
     yield f"{base}/review.json"
     yield f"{base}/landscape.json?as_of=2999"
+    yield f"{base}/code/context.json"
     yield "/-/hybrid/openapi.json"
     for end in (f".csv?{plain}", f".json?{plain}&_shape=compact", f".json?{plain}&_shape=array"):
         yield base + end
@@ -234,6 +235,8 @@ def paths(world: World) -> Iterator[str]:
     for name, known in CANARIES.items():
         collection, memory = world.ids[name], world.memories[name][1]
         yield f"{base}.json?q={known['text']}&explain=1"
+        yield f"{base}/code/outline.json?file={known['ref']}"
+        yield f"{base}/code/symbols.json?name={known['text']}"
         yield f"{base}.json?q={known['title']}+{known['ref']}"
         yield f"{base}.json?{plain}&collection={known['name']}"
         yield f"{base}/memories.json?collection={collection}"

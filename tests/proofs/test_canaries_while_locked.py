@@ -54,6 +54,9 @@ def fill(filled: Filled) -> tuple[dict[str, str], dict[str, str]]:
     return words, {"id": memory.id, "collection": collection.id, "saved": saved.id}
 
 
+CODE = ("context", "outline", "symbols", "references", "impact", "read")
+
+
 def examples(ids: dict[str, str]) -> list[str]:
     """Addresses that together meet every route."""
     one, collection = f"{BASE}/memories/{ids['id']}", f"{BASE}/collections/{ids['collection']}"
@@ -72,6 +75,7 @@ def examples(ids: dict[str, str]) -> list[str]:
         *(
             f"{BASE}/landscape",
             f"{BASE}/landscape.json",
+            *(f"{BASE}/code/{one}.json" for one in CODE),
             f"{BASE}/review",
             f"{BASE}/review.json",
             f"{BASE}/trash/empty",

@@ -23,6 +23,7 @@ from memory_store.importing.source_file import (
 )
 from memory_store.records import MemoryDraft
 
+TYPE = "bookmark"
 BROWSER, POCKET, INSTAPAPER, RAINDROP = "Bookmarks", "Pocket", "Instapaper", "Raindrop"
 PAGES = {
     b"netscape-bookmark-file-1": BROWSER,
@@ -62,6 +63,7 @@ def read_page(file: SourceFile, limits: Limits) -> Iterator[Item]:
     for one in converted("bookmarks", file.data(limits), limits):
         about = one.metadata
         yield _draft(
+            file,
             source,
             one.part,
             one.title,
@@ -88,13 +90,14 @@ def read_table(file: SourceFile, limits: Limits) -> Iterator[Item]:
             yield Skip(f"{file.name}:{row.where}", why)
             continue
         seen.add(address)
-        yield _of_row(source, address, values)
+        yield _of_row(file, source, address, values)
 
 
-def _of_row(source: str, address: str, values: Mapping[str, Any]) -> MemoryDraft:
+def _of_row(file: SourceFile, source: str, address: str, values: Mapping[str, Any]) -> MemoryDraft:
     mark = "|" if source == POCKET else ","
     tags = str(values.get("tags") or "").strip("[]")
     return _draft(
+        file,
         source,
         address,
         values.get("title") or "",
@@ -107,6 +110,7 @@ def _of_row(source: str, address: str, values: Mapping[str, Any]) -> MemoryDraft
 
 
 def _draft(
+    file: SourceFile,
     source: str,
     address: str,
     title: str,
@@ -122,6 +126,7 @@ def _draft(
     return MemoryDraft(
         "\n\n".join([*said, address]),
         title=" ".join(title.split()) or address,
+        type=file.type or TYPE,
         topics=topics_of(topics),
         created=moment(created),
         updated=moment(updated),

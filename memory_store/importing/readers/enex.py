@@ -38,6 +38,8 @@ NOT_READ = "; the notes from here on were not read"
 _MEDIA = re.compile(r"<en-media\b[^>]{0,2000}>")
 _HASH = re.compile(r'\bhash\s*=\s*"([0-9a-fA-F]{32})"')
 _TODO = re.compile(r"<en-todo\b([^>]{0,200})>")
+_PROLOGUE = re.compile(r"\s*(?:<\?xml\b[^>]{0,200}>\s*)?(?:<!DOCTYPE\b[^>]{0,500}>)?")
+_TICKED = re.compile(r"^(- \[[ x]\] .*)\n\n(?=- \[[ x]\] )", re.M)
 _NAMES = re.compile(r"[\x00-\x1f/\\\[\]|#^]+")
 
 
@@ -124,14 +126,15 @@ def _text(enml: str, names: dict[str, str], limits: Limits) -> str:
     def box(found: re.Match[str]) -> str:
         return "[x] " if "true" in found[1] else "[ ] "
 
-    page = _TODO.sub(box, _MEDIA.sub(media, enml))
+    page = _TODO.sub(box, _MEDIA.sub(media, _PROLOGUE.sub("", enml, count=1)))
     try:
         found = converted("html", page.encode(), limits) if page.strip() else []
     except LeftOutError:
         return ""
     text = "\n\n".join(one.text for one in found)
     text = text.replace("\\[\\[", "[[").replace("\\]\\]", "]]").replace("\\_", "_")
-    return re.sub(r"^(?:- )?\\?\[( |x)\\?\] ", r"- [\1] ", text, flags=re.M)
+    text = re.sub(r"^(?:- )?\\?\[( |x)\\?\] ", r"- [\1] ", text, flags=re.M)
+    return _TICKED.sub(r"\1\n", text)
 
 
 def _resources(note: Any) -> Iterator[tuple[str, str, bytes]]:

@@ -67,17 +67,19 @@ def no_text_column(columns: Iterable[str], candidates: tuple[str, ...]) -> str:
     return f"no text column ({wanted}); it has {listed}{more}; name the column that holds the text"
 
 
-def _of_program(row: Row) -> MemoryDraft | str | None:
+def _of_program(file: SourceFile, row: Row) -> MemoryDraft | str | None:
     """The memory that an object of another program's export is, or why it is left out; ``None``
     for an object of no known program."""
     told = conversation(row.values)
-    if told is not None or row.table is not None:
-        return told
+    if told is not None:
+        return replace(told, type=file.type or "conversation")
+    if row.table is not None:
+        return None
     return keep_note(row.values) or mem0_memory(row.values)
 
 
 def _item(file: SourceFile, where: str, row: Row) -> Item:
-    told = _of_program(row)
+    told = _of_program(file, row)
     if told is not None:
         if isinstance(told, str) or not told.text.strip():
             return Skip(where, told if isinstance(told, str) else "empty")
