@@ -225,6 +225,7 @@ class MemoryStore(Actions):
     recent_topics = reads.recent_topics
     topic_hash = reads.topic_hash
     topics = reads.topics
+    suggested_topics = late(lambda: actions.suggestions.suggested_topics)
     landscape = late(lambda: actions.landscape.landscape)
 
     settings = late(lambda: actions.settings.settings)
