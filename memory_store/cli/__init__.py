@@ -175,6 +175,8 @@ class Commands(click.Group):
 
 def whole_name(given: str) -> str:
     """The command that ``given`` begins. Raises UsageError, with those it may mean."""
+    if given in COMMANDS:
+        return given  # also where another one begins with it
     begun = [SHORT[given]] if given in SHORT else [n for n in COMMANDS if n.startswith(given)]
     if len(begun) == 1:
         return begun[0]
