@@ -178,8 +178,9 @@ def whole_name(given: str) -> str:
     if given in COMMANDS:
         return given  # also where another one begins with it
     begun = [SHORT[given]] if given in SHORT else [n for n in COMMANDS if n.startswith(given)]
-    if len(begun) == 1:
-        return begun[0]
+    shortest = min(begun, key=len, default="")
+    if begun and all(name.startswith(shortest) for name in begun):  # search, before searches
+        return shortest
     from difflib import get_close_matches
 
     meant = " or ".join(begun or get_close_matches(given, COMMANDS))
