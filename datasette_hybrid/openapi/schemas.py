@@ -19,9 +19,15 @@ from memory_store.host import (
     RECIPES,
     ROLES,
     YES,
+    CodeContext,
+    CodeImpact,
+    CodeOutline,
+    CodeReferences,
+    CodeText,
     ForSearchers,
     InPart,
     Stages,
+    SymbolAnswer,
     Total,
     Verdict,
     shown_to_searchers,
@@ -38,14 +44,6 @@ from memory_store.records import (
     SearchResponse,
     SearchResult,
     TrashEntry,
-)
-from memory_store.records.code import (
-    CodeContext,
-    CodeImpact,
-    CodeOutline,
-    CodeReferences,
-    CodeText,
-    SymbolAnswer,
 )
 
 from ..collections import ACTIONS, CollectionView
