@@ -229,7 +229,7 @@ def functions_of(datasette: Any, database: str, *, silent: bool = False) -> Hybr
 
 def routes() -> list[tuple[str, Any]]:
     """Addresses and the views behind them."""
-    from . import collections, landscape, mcp
+    from . import collections, landscape, mcp, review
     from .audit import pages as audit_pages
     from .code import api as code_api
     from .memories import api as memories_api
@@ -268,6 +268,8 @@ def routes() -> list[tuple[str, Any]]:
         (base + r"/code/references\.json$", code_api.references),
         (base + r"/code/impact\.json$", code_api.impact),
         (base + r"/code/read\.json$", code_api.read),
+        (base + r"/review$", review.review_page),
+        (base + r"/review\.json$", review.review_json),
         (base + r"/memories\.json$", memories_api.memories),
         (base + r"/memories/edit\.json$", memories_api.edit_many),
         (base + r"/memories/delete\.json$", memories_api.delete_many),

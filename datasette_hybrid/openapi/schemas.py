@@ -34,12 +34,14 @@ from memory_store.host import (
 )
 from memory_store.records import (
     LISTED_IDS,
+    Decision,
     Landscape,
     Memory,
     MemoryChange,
     MemoryDraft,
     MemoryLinks,
     Related,
+    Review,
     SearchRequest,
     SearchResponse,
     SearchResult,
@@ -295,6 +297,12 @@ class CodeContextAnswer(CodeContext, frozen=True, kw_only=True):
     ok: Ok
 
 
+class ReviewAnswer(Review, frozen=True, kw_only=True):
+    """Pairs and memories to look at, at most so many of each kind."""
+
+    ok: Ok
+
+
 class CodeOutlineAnswer(CodeOutline, frozen=True, kw_only=True):
     """The definitions of a file in order, what it imports, and what imports it."""
 
@@ -323,6 +331,12 @@ class CodeTextAnswer(CodeText, frozen=True, kw_only=True):
     """Lines of a file, and the hash of all of it."""
 
     ok: Ok
+
+
+class Decided(Done):
+    """A decision that was carried out. The trash calls it ``group``; empty: it keeps nothing."""
+
+    group: str
 
 
 class AuditPage(Struct):
@@ -375,7 +389,9 @@ class ImportJob(Struct):
 
 # -- schemas ------------------------------------------------------------------------------
 
-REQUESTS = {one.__name__ for one in (SearchRequest, MemoryDraft, MemoryChange, NamedMemoryChange)}
+REQUESTS = {
+    one.__name__ for one in (SearchRequest, MemoryDraft, MemoryChange, NamedMemoryChange, Decision)
+}
 """Records in which null is "not said"."""
 
 WITHHELD = (Row, CompactRow, Memory, AddedMemory)

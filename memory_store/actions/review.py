@@ -91,32 +91,40 @@ def listed(opened: Opened, *, limit: int = MOST) -> Review:
 
 
 @action(EDIT, writes=True, counts=lambda _: (2, 1))
-def keep(opened: Opened, one: str, other: str) -> None:
-    """Keep both of a pair: they are not shown as one again. Raises NotFoundError."""
+def keep(opened: Opened, one: str, other: str, *, group: str = "") -> None:
+    """Keep both of a pair: they are not shown as one again. ``group`` is what the trash calls this
+    change (empty: a random name). Raises NotFoundError."""
     newer, older = _opened_pair(opened.vault, one, other)
     said = [*newer.metadata.get(DISTINCT, ()), older.id]
     change = MemoryChange(newer.id, metadata={**newer.metadata, DISTINCT: said})
-    change_many(opened, [replace(change, expected_version=newer.version)])
+    change_many(opened, [replace(change, expected_version=newer.version)], group=group)
 
 
 @action(EDIT, writes=True, counts=lambda _: (2, 2))
-def merge(opened: Opened, one: str, other: str) -> Memory:
+def merge(opened: Opened, one: str, other: str, *, group: str = "") -> Memory:
     """Make one memory of a pair: the newer, with the topics of both, and with the older's text
-    below its own where that says more. The older goes to the trash. Raises NotFoundError."""
+    below its own where that says more. The older goes to the trash. ``group`` as in :func:`keep`.
+
+    Raises NotFoundError, and BadInputError for a pair of two collections: a text that a few may
+    read must not get among others'.
+    """
     newer, older = _opened_pair(opened.vault, one, other)
+    if newer.collection != older.collection:
+        raise BadInputError("they are in different collections: move one first", "other")
+    change_as = Change(group=group) if group else Change()
     change = MemoryChange(newer.id, add_topics=older.topics, expected_version=newer.version)
     if _words(older.text) not in _words(newer.text):
         change = replace(change, text=f"{newer.text.rstrip()}\n\n{older.text.lstrip()}")
-    merged = change_many(opened, [change])[0]
-    remove_many(opened, {older.id: older.version}, Change())
+    merged = change_many(opened, [change], group=change_as.group)[0]
+    remove_many(opened, {older.id: older.version}, change_as)
     return merged
 
 
 @action(EDIT, writes=True, counts=lambda _: (2, 2))
-def supersede(opened: Opened, older: str, newer: str) -> Memory:
+def supersede(opened: Opened, older: str, newer: str, *, group: str = "") -> Memory:
     """Let a memory take the place of another, which stays, and is valid until the new one began.
 
-    Raises NotFoundError, BadInputError.
+    ``group`` as in :func:`keep`. Raises NotFoundError, BadInputError.
     """
     vault = opened.vault
 
@@ -125,7 +133,7 @@ def supersede(opened: Opened, older: str, newer: str) -> Memory:
         if old.id == new.id:
             raise BadInputError("a memory cannot take its own place", "newer")
         after = drafts.next_version(new, supersedes=old.id)
-        write(opened, with_succession(vault, [after]))
+        write(opened, with_succession(vault, [after]), group=group)
         return shown(vault, [after])[0]
 
     return again_if_overtaken(vault, attempt)

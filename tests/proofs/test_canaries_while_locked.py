@@ -72,6 +72,8 @@ def examples(ids: dict[str, str]) -> list[str]:
             f"{BASE}/landscape",
             f"{BASE}/landscape.json",
             *(f"{BASE}/code/{one}.json" for one in CODE),
+            f"{BASE}/review",
+            f"{BASE}/review.json",
             f"{BASE}/trash/empty",
             f"{BASE}/trash/empty.json",
             f"{BASE}/selected",
