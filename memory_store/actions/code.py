@@ -127,6 +127,7 @@ def outline(opened: Opened, file: str, *, collection: str | Sequence[str] = ()) 
             for symbol in one.symbols.definitions
         ),
         tuple(known.files[other].path for other in graph.imports[place]),
+        tuple(known.files[other].id for other in graph.imports[place]),
         tuple(known.files[other].path for other in graph.imported_by[place]),
         graph.unresolved[place],
         repository.opened,
