@@ -14,6 +14,7 @@ from memory_store.actions.code_names import (
     Repository,
     is_noise,
     named,
+    neither,
     only,
     place_of,
     places,
@@ -158,7 +159,7 @@ def impact(
         try:
             name, found = named(known, of)
         except NotFoundError:
-            raise NotFoundError(f"no file and no symbol {of!r} in the source code here") from None
+            raise neither(known, of) from None
         starts = sorted({place for place, _ in found})
         uses = {use.place: use.lines for use in known.used.get(name, ())}
         near = _near_uses(known, starts, uses)
