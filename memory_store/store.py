@@ -21,6 +21,7 @@ from memory_store import actions
 from memory_store.actions import collections, reads, vaults
 from memory_store.actions import searches as asking
 from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere, late
+from memory_store.addresses import vault_path
 from memory_store.configuration import default_vault
 from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, SearchResponse
 from memory_store.scopes import EVERYTHING, Limits, Scope
@@ -214,6 +215,8 @@ class MemoryStore(Actions):
     run_import = late(lambda: actions.writes.run_import)
     sources = late(lambda: actions.sources.sources)
     forget_source = late(lambda: actions.sources.forget_source)
+    edit_source = late(lambda: actions.sources.edit_source)
+    memories_of_source = late(lambda: actions.sources.memories_of_source)
     watch = late(lambda: actions.sources.watch)
     embed_missing = late(lambda: actions.writes.embed_missing)
     reindex = late(lambda: actions.writes.reindex)
@@ -222,6 +225,7 @@ class MemoryStore(Actions):
     recent_topics = reads.recent_topics
     topic_hash = reads.topic_hash
     topics = reads.topics
+    suggested_topics = late(lambda: actions.suggestions.suggested_topics)
     landscape = late(lambda: actions.landscape.landscape)
 
     settings = late(lambda: actions.settings.settings)
@@ -374,7 +378,7 @@ class MemoryStore(Actions):
         """
         from memory_store.session.creation import create_vault  # what only opens needs none of it
 
-        database = Path(path)
+        database = vault_path(path)
         secrets = secrets_to_set(
             database,
             key_file=key_file,
@@ -424,7 +428,7 @@ class MemoryStore(Actions):
             return opened_by_first_key(
                 partial(MemoryStore.open, expander=expander), default_vault(), embedder=embedder
             )
-        database = default_vault() if path is None else Path(path)
+        database = default_vault() if path is None else vault_path(path)
         secrets = secrets_to_open(
             database,
             key_file=key_file,

@@ -108,7 +108,8 @@ class SourceFile(Struct, frozen=True):
     name of its reader, ``name`` how messages call it, ``modified`` its time stamp in seconds since
     1970. Standard input has the kind ``stdin`` and its ``stream``. A file that is not on this disk
     has its ``content``; its ``path`` is never opened. ``table`` and ``text_column`` say which table
-    of a database is meant, and which field of a row holds the text.
+    of a database is meant, and which field of a row holds the text; ``type`` is the type that was
+    asked for.
     """
 
     path: Path
@@ -121,6 +122,7 @@ class SourceFile(Struct, frozen=True):
     content: Callable[[], bytes] | None = None
     table: str | None = None
     text_column: str | None = None
+    type: str | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -238,7 +240,8 @@ class Reader(Struct, frozen=True):
     ``rows``: a file holds many records with names of their own; it is left in a folder unless it is
     named or matched by a pattern. ``streamed``: read piece by piece, at any size. ``on_disk``: read
     by its path, so neither uploaded nor piped in. ``in_work_trees``: taken from a Git work tree; in
-    another folder it is left unless it is named or matched by a pattern.
+    another folder it is left unless it is named or matched by a pattern. ``within`` names readers
+    that would take the file, too: of an export that ``of`` knows by its content, this one does.
     """
 
     name: str
@@ -250,6 +253,8 @@ class Reader(Struct, frozen=True):
     binary: bool = False
     on_disk: bool = False
     in_work_trees: bool = False
+    within: tuple[str, ...] = ()
+    of: Callable[[SourceFile], bool] = lambda file: False
 
 
 def is_binary(head: bytes) -> bool:
