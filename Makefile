@@ -90,6 +90,7 @@ lint: $(VENV)/.lint ## formatting, lint, types, import contracts, generated docu
 
 quality: $(VENV)/.test ## retrieval quality on development sets: make quality EVALS=folder
 	$(BIN)/python -m benchmarks.quality $(if $(EVALS),--evals $(EVALS)) $(ARGS)
+	$(if $(wildcard $(EVALS)/code-flask),$(BIN)/python -m benchmarks.code_quality --evals $(EVALS))
 
 tuning: $(VENV)/.test ## train learned fusion, each set left out in turn: make tuning EVALS=folder
 	$(BIN)/python -m benchmarks.tuning $(if $(EVALS),--evals $(EVALS)) $(ARGS)
