@@ -240,7 +240,7 @@ def routes() -> list[tuple[str, Any]]:
     from .saved import api as saved_api
     from .saved import feeds as saved_feeds
     from .saved import pages as saved_pages
-    from .search import api, pages
+    from .search import api, pages, words
     from .unlock import pages as unlocking
     from .uploads import pages as uploading
 
@@ -265,6 +265,8 @@ def routes() -> list[tuple[str, Any]]:
         (base + r"/audit\.csv$", audit_pages.audit_csv),
         (base + r"/landscape$", landscape.landscape_page),
         (base + r"/landscape\.json$", landscape.landscape_json),
+        (base + r"/exists\.json$", words.exists),
+        (base + r"/words\.json$", words.words),
         (base + r"/code/context\.json$", code_api.context),
         (base + r"/code/outline\.json$", code_api.outline),
         (base + r"/code/symbols\.json$", code_api.symbols),
@@ -281,6 +283,7 @@ def routes() -> list[tuple[str, Any]]:
         (base + one + r"/publish\.json$", memories_api.publish),
         (base + one + r"/links\.json$", memory_links.links),
         (base + one + r"/related\.json$", memory_links.related),
+        (base + one + r"/topics\.json$", memory_links.topics),
         (base + one + r"\.json$", memories_api.memory),
         (base + r"/trash$", trash.trash_page),
         (base + r"/trash/restore$", trash.restore),

@@ -215,6 +215,8 @@ class MemoryStore(Actions):
     run_import = late(lambda: actions.writes.run_import)
     sources = late(lambda: actions.sources.sources)
     forget_source = late(lambda: actions.sources.forget_source)
+    edit_source = late(lambda: actions.sources.edit_source)
+    memories_of_source = late(lambda: actions.sources.memories_of_source)
     watch = late(lambda: actions.sources.watch)
     embed_missing = late(lambda: actions.writes.embed_missing)
     reindex = late(lambda: actions.writes.reindex)
@@ -223,6 +225,7 @@ class MemoryStore(Actions):
     recent_topics = reads.recent_topics
     topic_hash = reads.topic_hash
     topics = reads.topics
+    suggested_topics = late(lambda: actions.suggestions.suggested_topics)
     landscape = late(lambda: actions.landscape.landscape)
 
     settings = late(lambda: actions.settings.settings)

@@ -72,6 +72,7 @@ def test_what_writes_memories_or_members_has_an_event() -> None:
     assert silent == {
         "import_paths",
         "run_import",
+        "edit_source",
         "forget_source",
         "watch",
         "embed_missing",
@@ -128,6 +129,7 @@ def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Call
         "import_paths": lambda: store.import_paths(path),
         "run_import": lambda: store.run_import(ImportJob(request=ImportRequest.of_paths(path))),
         "forget_source": lambda: store.forget_source(str(path.parent / "source")),
+        "edit_source": lambda: store.edit_source(str(path.parent / "source"), glob=["*.md"]),
         "watch": lambda: store.watch(path),
         "embed_missing": store.embed_missing,
         "reindex": lambda: store.reindex(whole=True),

@@ -15,9 +15,11 @@ from memory_store.records import (
     MAX_QUERY_CHARACTERS,
     OPTION_NAMES,
     Decision,
+    ExistsRequest,
     MemoryChange,
     MemoryDraft,
     SearchRequest,
+    WordsRequest,
 )
 
 from ..audit.pages import MOST
@@ -89,6 +91,18 @@ AUDITING = (
 )
 PAGE: Schema = {"type": "integer", "minimum": 1, "maximum": MOST}
 NEAREST = parameter("limit", {"type": "integer", "minimum": 1, "maximum": 50}, "Memories")
+SEVERAL: Schema = {"type": "array", "items": {"type": "string"}}
+IN_COLLECTIONS = parameter("collection", SEVERAL, "In collections of these names or ids")
+EXISTING = (
+    {**parameter("term", SEVERAL, "Words; one without hybrid-decrypt"), "required": True},
+    IN_COLLECTIONS,
+    parameter("exact", {"enum": ["0", "1"]}, "Spelled exactly so; needs hybrid-decrypt"),
+)
+BEGINNING = (
+    parameter("prefix", TEXT, "How they begin"),
+    IN_COLLECTIONS,
+    parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1_000}, "Words"),
+)
 OF_EACH = parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100}, "Of each kind")
 AUDIT_PAGE = (
     parameter("limit", PAGE, "Events of a page"),
@@ -199,6 +213,30 @@ OPERATIONS = (
         "GET", BASE + "/landscape.json", "landscape",
         "Topics that stand together and lie near in meaning", DECRYPT,
         {200: schemas.LandscapeAnswer}, options("as_of"),
+    ),
+    Operation(
+        "GET", BASE + "/exists.json", "exists",
+        "Whether memories hold a word, or several side by side: as a search in quotes, by stems",
+        SEARCH, {200: schemas.Existences}, EXISTING,
+    ),
+    Operation(
+        "POST", BASE + "/exists.json", "existsPosted",
+        "The same, with terms that stand in no address", SEARCH, {200: schemas.Existences}, (),
+        ExistsRequest, {"term": ["boathouse"]},
+    ),
+    Operation(
+        "GET", BASE + "/words.json", "words", "The words that begin so", "hybrid-search and "
+        "hybrid-decrypt", {200: schemas.Words}, BEGINNING,
+    ),
+    Operation(
+        "POST", BASE + "/words.json", "wordsPosted", "The same, with what stands in no address",
+        "hybrid-search and hybrid-decrypt", {200: schemas.Words}, (), WordsRequest,
+        {"prefix": "boat"},
+    ),
+    Operation(
+        "GET", MEMORY + "/topics.json", "suggestTopics",
+        "Topics that memories near to one have, and it has not", DECRYPT,
+        {200: schemas.SuggestedTopics},
     ),
     Operation(
         "GET", CODE + "/context.json", "codeContext",

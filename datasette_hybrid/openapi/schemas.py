@@ -35,6 +35,8 @@ from memory_store.host import (
 from memory_store.records import (
     LISTED_IDS,
     Decision,
+    Existence,
+    ExistsRequest,
     Landscape,
     Memory,
     MemoryChange,
@@ -45,7 +47,10 @@ from memory_store.records import (
     SearchRequest,
     SearchResponse,
     SearchResult,
+    SuggestedTopic,
     TrashEntry,
+    WordCount,
+    WordsRequest,
 )
 
 from ..collections import ACTIONS, CollectionView
@@ -331,6 +336,24 @@ class LandscapeAnswer(Landscape, frozen=True, kw_only=True):
     ok: Ok
 
 
+class Existences(Done):
+    """Whether each term is there: false is certain, and null: not all was opened to see it."""
+
+    rows: tuple[Existence, ...]
+
+
+class Words(Done):
+    """Words, those that most memories hold first."""
+
+    rows: tuple[WordCount, ...]
+
+
+class SuggestedTopics(Done):
+    """Topics that memories near to one have, and it has not."""
+
+    rows: tuple[SuggestedTopic, ...]
+
+
 class CodeContextAnswer(CodeContext, frozen=True, kw_only=True):
     """What a repository is: languages, folders, where it begins, what is used most."""
 
@@ -430,7 +453,11 @@ class ImportJob(Struct):
 # -- schemas ------------------------------------------------------------------------------
 
 REQUESTS = {
-    one.__name__ for one in (SearchRequest, MemoryDraft, MemoryChange, NamedMemoryChange, Decision)
+    one.__name__
+    for one in (
+        *(SearchRequest, MemoryDraft, MemoryChange, NamedMemoryChange),
+        *(Decision, ExistsRequest, WordsRequest),
+    )
 }
 """Records in which null is "not said"."""
 

@@ -63,12 +63,14 @@ async def search(datasette: Any, request: Any) -> Response:
 
     collections, found = await questions.in_turn(look)
     names = [name for name, _ in collections]
+    completes = bool(grants.search & grants.decrypt) and not private
     context: dict[str, Any] = {
         "database": vault.database,
         "path": path,
         "grants": grants,
         "private_queries": bool(private),
         "keep": kept(request),
+        "words_href": f"{path}/words.json" if completes else "",
         "types": TYPES,
         "undo": undo.group_in(request) if grants.decrypt and grants.write else "",
         "q": forms.last(given, "q"),

@@ -51,7 +51,7 @@ GROUPS = {
     "Bring and take": {
         "import": ("imports", "Import files and folders; unchanged ones are skipped."),
         "watch": ("watch", "Follow folders, and import what changes in them."),
-        "sources": ("sources", "List what was imported from where, or forget a source."),
+        "sources": ("sources", "List what was imported from where; change or forget a source."),
         "reindex": ("imports", "Add or renew the vectors and words of memories."),
         "export": ("backup", "Write every memory to a folder in PLAIN TEXT."),
         "backup": ("backup", "Copy the vault to a new file."),
@@ -176,8 +176,9 @@ class Commands(click.Group):
 def whole_name(given: str) -> str:
     """The command that ``given`` begins. Raises UsageError, with those it may mean."""
     begun = [SHORT[given]] if given in SHORT else [n for n in COMMANDS if n.startswith(given)]
-    if len(begun) == 1:
-        return begun[0]
+    shortest = min(begun, key=len, default="")
+    if begun and all(name.startswith(shortest) for name in begun):  # search, before searches
+        return shortest
     from difflib import get_close_matches
 
     meant = " or ".join(begun or get_close_matches(given, COMMANDS))

@@ -165,6 +165,8 @@ ACTS: dict[tuple[str, str], Callable[[Site], Act]] = {
     ("", "POST"): lambda site: Act("POST", HOME, {"q": "tomatoes"}),
     (".json", "POST"): lambda site: Act("POST", f"{HOME}.json", {"q": "tomatoes"}),
     (".csv", "POST"): lambda site: Act("POST", f"{HOME}.csv", {"q": "tomatoes"}),
+    ("/exists.json", "POST"): lambda site: Act("POST", f"{HOME}/exists.json", {"term": ["tea"]}),
+    ("/words.json", "POST"): lambda site: Act("POST", f"{HOME}/words.json", {"prefix": "t"}),
     ("/mcp", "POST"): lambda site: Act("POST", f"{HOME}/mcp", REMEMBERED),
     ("/-/hybrid/mcp", "POST"): lambda site: Act("POST", "/-/hybrid/mcp", REMEMBERED),
     ("/unlock", "POST"): lambda site: Act("POST", f"{HOME}/unlock", {"secret": site.recovery_code}),
