@@ -26,7 +26,7 @@ from memory_store.scopes import EVERYTHING, Limits, Scope
 from memory_store.session.credentials import new_recovery, secrets_to_open, secrets_to_set
 from memory_store.session.embedders import Embedders
 from memory_store.session.held_vectors import HeldVectors
-from memory_store.session.unlock import open_vault
+from memory_store.session.unlock import open_again, open_vault
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import FileAccess
 from memory_store.text.tokens import forget_words
@@ -202,6 +202,8 @@ class MemoryStore(Actions):
     watch = late(lambda: actions.sources.watch)
     embed_missing = late(lambda: actions.writes.embed_missing)
     reindex = late(lambda: actions.writes.reindex)
+    sync_with_copy = late(lambda: actions.sync.with_copy)
+    sync_with_folder = late(lambda: actions.sync.with_folder)
 
     frequent_topics = reads.frequent_topics
     recent_topics = reads.recent_topics
@@ -329,6 +331,16 @@ class MemoryStore(Actions):
                 self.expander,
             )
             take(opening, vault.keyring.root.buffer)
+
+    def open_copy(self, path: str | Path) -> MemoryStore:
+        """Another copy of this vault, opened with this one's key: for :meth:`sync_with_copy`.
+
+        Raises BadInputError where it is another vault, or its root key was replaced.
+        """
+        vault, other = self._opened.vault.whole_vault(), Path(path)
+        with vault.gate.entered(), vault_faults(other):
+            opened = open_again(vault, other)
+        return MemoryStore(opened, embedder=self._opened.embedders.usual)
 
     # -- opening and locking ------------------------------------------------------------
 

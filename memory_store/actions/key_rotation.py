@@ -22,7 +22,7 @@ from memory_store.actions.collections import finish
 from memory_store.errors import LockedError, MemoryStoreError, NotFoundError
 from memory_store.session.sealed_segments import collection_tags
 from memory_store.session.whole_vault import WholeVault
-from memory_store.vault import audit, expansions, sources, topic_hashes
+from memory_store.vault import audit, expansions, sources, sync_state, topic_hashes
 from memory_store.vault.collection_keys import Bundle, CollectionKeys
 from memory_store.vault.grants import GrantPlace, make_grant
 from memory_store.vault.identities import known_identity
@@ -228,5 +228,6 @@ def _anything_left(storage: Storage, keys: CollectionKeys) -> bool:
         expansions.reseal(storage, keys)
         sources.reseal(storage, keys)
         audit.reseal(storage, keys)
+        sync_state.reseal(storage, keys)
         return False
     return any(step(storage, keys, 0)[0] is not None for step in STEPS)

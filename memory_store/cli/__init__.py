@@ -54,6 +54,7 @@ GROUPS = {
         "reindex": ("imports", "Add or renew the vectors and words of memories."),
         "export": ("backup", "Write every memory to a folder in PLAIN TEXT."),
         "backup": ("backup", "Copy the vault to a new file."),
+        "sync": ("sync", "Exchange changes with your other devices."),
         "publish": ("memories", "Copy a memory into another collection, once."),
     },
     "Vault and keys": {

@@ -34,7 +34,7 @@ from memory_store.errors import LockedError, TamperedError
 
 PURPOSES = (
     *("body", "head", "segment", "manifest", "name", "expansion", "page", "audit", "share"),
-    *("path", "trash"),
+    *("path", "trash", "sync"),
 )
 CARRIED = ("blind", "dedupe", "source", "expansion-question", "page-tag")
 APART = b"apart"

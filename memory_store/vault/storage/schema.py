@@ -92,6 +92,7 @@ LATER_TABLES = {
         "sequence integer primary key, collection text not null, sealed blob not null, "
         "body blob not null"
     ),
+    "vault_sync": "tag blob primary key not null, sealed blob not null",
 }
 """What a vault of any format may do without: it gets them when they are needed.
 
@@ -105,6 +106,7 @@ LATER_MIGRATIONS = {
     "0004_sharing": ("vault_identities", "vault_shares"),
     "0006_segment_parts": ("vault_segment_parts",),
     "0007_trash": ("vault_trash",),
+    "0008_sync": ("vault_sync",),
 }
 VAULT_TABLES = tuple(name for name in FIRST_TABLES if name.startswith("vault_"))
 """Machinery: a Datasette hides these, and the later ones."""

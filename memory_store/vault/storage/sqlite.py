@@ -25,6 +25,7 @@ from memory_store.vault.storage.schema import (
 )
 from memory_store.vault.storage.segments import Segments
 from memory_store.vault.storage.sources import Origins, SourceFiles, Sources
+from memory_store.vault.storage.sync import SyncTable
 from memory_store.vault.storage.trash import TrashTable
 
 PAGE_BYTES = 8_192  # notes of 1,600 bytes leave a quarter of SQLite's usual 4,096 empty
@@ -57,6 +58,7 @@ class Storage:
         self.audit = AuditTable(connection)
         self.expansions = ExpansionsTable(connection)
         self.trash = TrashTable(connection)
+        self.sync = SyncTable(connection)
 
     @classmethod
     def open(
