@@ -33,6 +33,7 @@ HEADER = struct.Struct(">16sB16sI8sQI")
 LENGTH = struct.Struct(">I")
 SUFFIX = ".sealed"
 UNFINISHED = ".unfinished"
+STEP = 4_096  # bytes that the length of a part is rounded up to, before it is padded
 MOST_PARTS = 65_536
 MOST_PART = 2**29  # bytes
 MOST_KEYS = 2**22  # bytes of a file of keys: ours have a few thousand
@@ -100,13 +101,24 @@ def _place(keys: CollectionKeys, kind: int, device: str, number: int, which: str
     return keys.place("bundle", str(kind), f"{device}|{which}", number)
 
 
+def _filled_up(part: bytes) -> bytes:
+    """A part in a whole number of steps: a short note is as long as a shorter one."""
+    length = LENGTH.size + len(part)
+    return LENGTH.pack(len(part)) + part + bytes(-length % STEP)
+
+
+def _content(opened: memoryview) -> bytes:
+    (length,) = LENGTH.unpack_from(opened)
+    return bytes(opened[LENGTH.size : LENGTH.size + length])
+
+
 def sealed_parts(
     keys: CollectionKeys, kind: int, device: str, number: int, parts: Sequence[bytes]
 ) -> Iterator[bytes]:
     """Every part, sealed for its place in a file."""
     for at, part in enumerate(parts):
         place = _place(keys, kind, device, number, f"{at}|{len(parts)}")
-        yield keys.seal(PURPOSE, place, part)
+        yield keys.seal(PURPOSE, place, _filled_up(part))
 
 
 def write_file(
@@ -169,7 +181,7 @@ def opened_parts(found: Found, keys: CollectionKeys, most: int = MOST_PARTS) -> 
         which = f"{at}|{found.parts}"
         place = _place(keys, found.kind, found.device, found.number, which)
         try:
-            opened.append(bytes(keys.unseal(PURPOSE, place, part)))
+            opened.append(_content(keys.unseal(PURPOSE, place, part)))
         except (TamperedError, FormatError):
             raise TamperedError(f"{found.named}: changed since it was written") from None
     return opened

@@ -22,8 +22,10 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-CONFLICT = "conflict"
-"""Stands for the device that made a memory out of a version that lost: all make the same one."""
+NO_DEVICE = "="
+"""Begins the name of what stands for a device where several make the very same version."""
+CONFLICT = f"{NO_DEVICE}conflict"
+"""For that which makes a memory out of a version that lost."""
 
 Dot: TypeAlias = "tuple[str, int]"
 """A change: the device that made it, and its number there."""
@@ -108,10 +110,23 @@ def changed(before: Register, device: str, number: int, time: int, says: bytes) 
     return Register(before.memory, {**before.seen, device: number}, (version,))
 
 
+def first_device(says: bytes) -> str:
+    """For that which made what a memory said before its vault had an exchange: in every copy of the
+    vault where it says so, that is the same version."""
+    return NO_DEVICE + says[:16].hex()
+
+
+def first(memory: str, time: int, says: bytes, before: Iterable[bytes] = ()) -> Register:
+    """The register of a memory that no exchange knew, which said something else ``before``."""
+    seen = {first_device(one): 1 for one in (*before, says)}
+    return Register(memory, seen, (Version(first_device(says), 1, time, says),))
+
+
 def clock(registers: Iterable[Register]) -> dict[str, int]:
     """Device → the number of its last change that some register has seen."""
     found: dict[str, int] = {}
     for register in registers:
         for device, number in register.seen.items():
-            found[device] = max(number, found.get(device, 0))
+            if not device.startswith(NO_DEVICE):
+                found[device] = max(number, found.get(device, 0))
     return found

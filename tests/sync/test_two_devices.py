@@ -94,6 +94,24 @@ def test_two_edits_of_one_memory_are_both_kept_and_the_later_one_has_its_place(
     assert list(held(phone)) == list(held(store)) == [lease.id]
 
 
+def test_what_was_done_before_the_first_exchange_is_no_conflict_with_the_copy(
+    store: MemoryStore, devices: Devices
+) -> None:
+    lease, ferry, oars = (
+        store.add(text) for text in ("Lease: June.", "Ferry: noon.", "Oars: two.")
+    )
+    phone = devices.another("phone")
+    store.edit(lease.id, text="Lease: July.")
+    store.edit(lease.id, text="Lease: August.")
+    phone.delete(oars.id)
+    devices.sync(store)
+    store.edit(ferry.id, text="Ferry: one o'clock.")
+    reports = devices.sync(phone, store, phone)
+    assert all(one.conflicts == () for one in reports)
+    assert held(store) == held(phone)
+    assert {one.text for one in phone.every()} == {"Lease: August.", "Ferry: one o'clock."}
+
+
 def test_the_same_edit_on_both_devices_is_no_conflict(
     store: MemoryStore, phone: MemoryStore, devices: Devices
 ) -> None:

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.actions.action import Opened
+from memory_store.errors import FormatError, TamperedError
 from memory_store.records import Memory
 from memory_store.session.whole_vault import WholeVault
-from memory_store.vault import sync_state
+from memory_store.vault import sync_state, trash
 from memory_store.vault.contents import Content, digest, packed
-from memory_store.vault.registers import Register, changed, clock
+from memory_store.vault.registers import Register, changed, clock, first
 from memory_store.vault.rows import Origin, open_memories, read_origins
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.table import parts
@@ -86,28 +88,49 @@ class Copy:
         with vault.moment(counted=True) as (storage, rows):
             known = sync_state.read_known(storage, vault.keyring)
             present = rows.tags(storage.memories.ids(vault.keyring.readable()))
+            earlier = {} if known else self._earlier(storage)
         there = [one for one, tag in present.items() if _row(known, one) != tag]
         gone = [one for one, each in known.items() if each.row and one not in present]
-        for some in parts([*there, *gone], BATCH):
-            self.note(some)
+        for some in parts([*there, *gone, *(one for one in earlier if one not in present)], BATCH):
+            self.note(some, earlier)
 
-    def note(self, ids: Sequence[str]) -> None:
-        """Make versions of some memories, as far as they are not as they were known."""
+    def _earlier(self, storage: Storage) -> dict[str, list[bytes]]:
+        """Memory → digests of what it said before, as the trash knows; for the first exchange.
+
+        So a copy of the vault in which it says so still is known to be behind, and not changed.
+        """
+        keyring, found = self.vault.keyring, dict[str, list[bytes]]()
+        for entry in trash.entries(storage, keyring, keyring.readable()):
+            with suppress(TamperedError, FormatError):  # ``verify`` names what is damaged there
+                memory = trash.open_entry(storage, keyring, entry)
+                found.setdefault(memory.id, []).append(digest(memory))
+        return found
+
+    def note(self, ids: Sequence[str], earlier: Mapping[str, Sequence[bytes]] = {}) -> None:
+        """Make versions of some memories, as far as they are not as they were known.
+
+        ``earlier`` is what memories said that no exchange knew, and that may be gone.
+        """
         vault = self.vault
         with vault.writing() as storage, storage.transaction(vault.keyring):
             known = sync_state.read_known(storage, vault.keyring, ids)
             with vault.moment() as (reader, rows):
                 present = rows.tags(ids)
-                stale = [one for one in ids if _row(known, one) != present.get(one, b"")]
+                stale = [
+                    one
+                    for one in ids
+                    if _row(known, one) != present.get(one, b"")
+                    or (one in earlier and one not in known)
+                ]
                 opened = {one.id: one for one in open_memories(reader, vault.keyring, stale, rows)}
             state, noted = self.state, list[Known]()
             for memory in stale:
                 state = replace(state, sequence=state.sequence + 1)
-                before = known.get(memory) or Known(Register(memory))
                 row, said = present.get(memory, b""), opened.get(memory)
-                after = _changed(before, said, state)
-                if after.register is not before.register:
-                    state = replace(state, number=state.number + 1)
+                after = _changed(known.get(memory), memory, said, earlier.get(memory, ()), state)
+                if state.device in after.register.seen:
+                    number = after.register.seen[state.device]
+                    state = replace(state, number=max(number, state.number))
                 noted.append(replace(after, row=row, sequence=state.sequence))
             if noted:
                 sync_state.write(storage, vault.keyring, noted, state)
@@ -175,15 +198,23 @@ def _row(known: Mapping[str, Known], memory: str) -> bytes:
     return one.row if one is not None else b""
 
 
-def _changed(before: Known, said: Memory | None, state: State) -> Known:
+def _changed(
+    before: Known | None,
+    memory: str,
+    said: Memory | None,
+    earlier: Sequence[bytes],
+    state: State,
+) -> Known:
     """What is known after a change here; the same register where it says what it said."""
-    register, says = before.register, digest(said) if said is not None else b""
-    shown = register.shown
-    if shown is not None and shown.says == says:
-        return before
+    says = digest(said) if said is not None else b""
     when = _milliseconds(said.updated) if said is not None else time.time_ns() // 1_000_000
-    after = changed(register, state.device, state.number + 1, when, says)
-    return Known(after)
+    if before is None and said is not None:
+        return Known(first(memory, when, says, earlier))
+    register = before.register if before is not None else first(memory, 0, earlier[-1], earlier)
+    shown = register.shown
+    if before is not None and shown is not None and shown.says == says:
+        return before
+    return Known(changed(register, state.device, state.number + 1, when, says))
 
 
 def _milliseconds(moment: str) -> int:
