@@ -1,18 +1,33 @@
 """What this package refuses to do, as one exception for each kind of mistake.
 
-Boundary: messages are fit for a user and carry no key, query or text of a memory.
+Boundary: messages are fit for a user and carry no key, query or text of a memory, and no password
+of a database, though others' words and addresses are quoted in them.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
+_USER = re.compile(r"(postgres(?:ql)?:/{1,2}[^\s:/?#@]*):\S*@", re.IGNORECASE)
+_OPTION = re.compile(r"([?&](?:ssl)?password=)[^\s&]*", re.IGNORECASE)
+
+
+def without_passwords(text: str) -> str:
+    """A text with the passwords left out of every address of a PostgreSQL database in it."""
+    if "postgres" not in text.lower():
+        return text
+    return _OPTION.sub(r"\1...", _USER.sub(r"\1@", text))
+
 
 class MemoryStoreError(Exception):
     """Anything this package refuses to do, with a message fit for a user. Carries no secret."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*(without_passwords(a) if isinstance(a, str) else a for a in arguments))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """As it is, whatever its kind takes to be made: it may come from another process."""

@@ -20,7 +20,7 @@ from sqlite_utils.cli import output_options
 from sqlite_utils.cli import query as query_command
 
 from memory_store.cli.failures import said_plainly
-from memory_store.cli.options import SCOPE, request_options
+from memory_store.cli.options import SCOPE, mode_options, request_options
 from memory_store.cli.search import QueryCommand
 from memory_store.cli.terminal import printable_line
 from memory_store.errors import MemoryStoreError
@@ -41,7 +41,9 @@ OUTPUT = frozenset(
 )
 @click.argument("q", default="")
 @click.option("-c", "--column", multiple=True, help="Columns to return")
-@request_options("limit", "mode", "deep", *SCOPE, "meta", "like", "min_score", "recipe", "sealed")
+@request_options("limit")
+@mode_options
+@request_options("deep", *SCOPE, "meta", "like", "min_score", "recipe", "sealed")
 @output_options  # type: ignore[untyped-decorator, unused-ignore]
 @click.option(
     "--key-file",

@@ -12,6 +12,7 @@ from memory_store.errors import (
     MemoryStoreError,
     ModelUnavailableError,
     WrongKeyError,
+    without_passwords,
 )
 
 EXIT_FAILED = 1  # not found, not a vault, some files failed, the model is missing
@@ -32,7 +33,15 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def said_plainly(error: BaseException) -> str | None:
-    """A message fit for a user, or ``None`` when the failure is a defect worth a traceback."""
+    """A message fit for a user, or ``None`` when the failure is a defect worth a traceback.
+
+    No password of a database's address is in it, whoever quoted the address.
+    """
+    message = _message(error)
+    return None if message is None else without_passwords(message)
+
+
+def _message(error: BaseException) -> str | None:
     if isinstance(error, click.UsageError) and error.ctx is not None:
         message = error.format_message().rstrip()
         ending = "" if message.endswith((".", "?", ")")) else "."

@@ -263,6 +263,37 @@ def request_option(name: str, **other: Any) -> Callable[[Function], Function]:
     return click.option(*short, f"--{dashed}", option.field, **settings | other)
 
 
+SHORT_MODES = {"literal": "literal", "semantic": "hybrid", "structural": "structural"}
+"""A flag, and the mode that it is short for."""
+
+
+def mode_options(function: Callable[..., None]) -> Callable[..., None]:
+    """``--mode``, and flags that are short for some of its values; the command gets ``mode``.
+
+    Two of them that mean different modes are refused.
+    """
+
+    @functools.wraps(function)
+    def command(*given: Any, **parameters: Any) -> None:
+        flags = [name for name in SHORT_MODES if parameters.pop(f"mode_{name}")]
+        if len(flags) > 1:
+            raise click.UsageError(f"choose one of --{' and --'.join(flags)}")
+        for flag in flags:
+            named, meant = parameters["mode"], SHORT_MODES[flag]
+            source = click.get_current_context().get_parameter_source("mode")
+            if source is click.core.ParameterSource.COMMANDLINE and named != meant:
+                raise click.UsageError(
+                    f"--{flag} is short for --mode {meant}: leave out --mode {named} or --{flag}"
+                )
+            parameters["mode"] = meant
+        function(*given, **parameters)
+
+    for flag, meant in reversed(SHORT_MODES.items()):
+        help = f"Short for --mode {meant}" + (": by words and meaning" if meant == "hybrid" else "")
+        command = click.option(f"--{flag}", f"mode_{flag}", is_flag=True, help=help)(command)
+    return request_option("mode")(command)
+
+
 FORMS = {
     "nl": "One JSON object per line",
     "csv": "CSV with a header line",

@@ -13,6 +13,7 @@ from memory_store.cli.options import (
     SCOPE,
     at_terminal,
     completed_by,
+    mode_options,
     request_options,
     row_options,
     text_or_stdin,
@@ -53,7 +54,8 @@ class QueryCommand(VaultCommand):
 @vault_command(cls=QueryCommand)
 @click.argument("query", metavar="[QUERY]...", nargs=-1, shell_complete=completed_by("query_words"))
 @click.option("-i", "--interactive", is_flag=True, help="Search while you type, and choose")
-@request_options("mode", "language", "all", "deep", "limit", *SCOPE)
+@mode_options
+@request_options("language", "all", "deep", "limit", *SCOPE)
 @request_options("like", "meta", "min_score", "narrow", "recipe")
 @request_options("reranker", "rerank", "expander", "expand", "sealed", "budget", "budget_ms")
 @click.option(

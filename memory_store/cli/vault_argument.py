@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
+from memory_store.addresses import is_address, refuse_password
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SUFFIX = ".db"
@@ -69,7 +71,10 @@ class VaultCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if ctx.resilient_parsing and args and args[-1].startswith("-"):
             args = args[:-1]  # its value is still to come: the Tab key was pressed for it
-        if not self._names_a_vault(self._given(ctx, args)):
+        given = self._given(ctx, args)
+        if given and is_address(given[0]):
+            refuse_password(given[0])
+        elif not self._names_a_vault(given):
             from memory_store.configuration import default_vault
 
             args = [str(default_vault()), *args]

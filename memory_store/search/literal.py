@@ -1,8 +1,9 @@
 """Search for a pattern: tried on the few memories that a sealed index allows.
 
 The *whole words* of a pattern say which memories can match: they are looked up as keyed hashes, and
-only memories that hold them are opened, 256 for a page. A literal search tries a regular expression
-on RE2, whose time is linear in the text whatever the pattern; a structural one compares syntax.
+only memories that hold them are opened, 256 for a page. Its other words say which are tried first.
+A literal search tries a regular expression on RE2, whose time is linear in the text whatever the
+pattern; a structural one compares syntax.
 
 What is whole is explained in :mod:`memory_store.search.query.regular_expressions`.
 
@@ -73,15 +74,15 @@ def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple
         plan = replace(plan, options=replace(options, type=(CODE,)))
     with trace.stage(Analyse) as note:
         pattern = PATTERNS[plan.mode](options.query, options.language)
-        if pattern.needed.nothing and not options.all_:
+        if not pattern.likely and not options.all_:
             raise BadInputError(
                 "all: no index can narrow this pattern, for it has no whole word to look up; add "
                 "one, as in timeout=\\d+, or give --all (all=1) to open every memory and look",
                 parameter="all",
             )
-        note.words = tuple(pattern.needed.all_words())
+        note.words = tuple(pattern.likely)
     with trace.stage(Fetch) as fetching:
-        search, candidates, known = _fetched(context, plan, pattern.needed, trace)
+        search, candidates, known = _fetched(context, plan, pattern, trace)
         plan = search.plan
         fetching.candidates = len(candidates)
     opening = Opening(context.open_memories)
@@ -160,25 +161,25 @@ def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
 
 
 def _fetched(
-    context: SearchContext, plan: Plan, needed: Needs, trace: Trace
+    context: SearchContext, plan: Plan, pattern: Pattern, trace: Trace
 ) -> tuple[Search, list[Candidate], Members | None]:
-    """Memories that hold what the pattern needs, ranked by BM25 of its words, still sealed; all
-    that the filters let through, newest first, where it needs nothing."""
+    """Memories that hold what the pattern needs, still sealed: ranked by BM25 of its likely words,
+    then those without any, newest first."""
     snapshot, blinding, parsed = context.snapshot, Blinding(context), option_filters(plan.options)
-    words = tuple(needed.all_words())
+    words = tuple(pattern.likely)
     groups = tuple(map(blinding.term, words))
     mask = snapshot.mask(filters(parsed, context, plan.options, blinding))
-    mask &= _holding(needed, context, blinding)
+    mask &= _holding(pattern.needed, context, blinding)
     analysis = Analysis(parsed, "", words, groups, (), (), mask, symbol_like=True)
     search = Search(context, plan, analysis, trace)
-    if groups:
-        found = keyword_scores(snapshot, groups, k1=plan.recipe.k1, b=plan.recipe.b, mask=mask)
-        best = top_k(snapshot, found.ordinals, found.scores, len(found.ordinals))
-        listed = list(zip(best.ordinals.tolist(), best.scores.tolist(), strict=True))
-    else:
-        every = np.flatnonzero(mask)
-        newest = every[np.argsort(-snapshot.created[every], kind="stable")]
-        listed = [(ordinal, 0.0) for ordinal in newest.tolist()]
+    found = keyword_scores(snapshot, groups, k1=plan.recipe.k1, b=plan.recipe.b, mask=mask)
+    best = top_k(snapshot, found.ordinals, found.scores, len(found.ordinals))
+    listed = list(zip(best.ordinals.tolist(), best.scores.tolist(), strict=True))
+    rest = mask.copy()
+    rest[best.ordinals] = False
+    others = np.flatnonzero(rest)
+    newest = others[np.argsort(-snapshot.created[others], kind="stable")]
+    listed += [(ordinal, 0.0) for ordinal in newest.tolist()]
     candidates = [
         Candidate(o, snapshot.id(o), snapshot.type(o), score / (1.0 + score), rank, 1.0, rank)
         for rank, (o, score) in enumerate(listed, start=1)

@@ -12,7 +12,12 @@ def test_everyday_options_stand_first_and_the_others_under_headings() -> None:
     places = [shown.index(f"\n{one}:\n") for one in ("Options", "Filters", "Ranking", "Output")]
     assert places == sorted(places)
     parts = [shown[start:end] for start, end in zip(places, [*places[1:], None], strict=True)]
-    wanted = (["--limit", "--json"], ["--since"], ["--recipe"], ["--csv", "--key-file"])
+    wanted = (
+        ["--limit", "--literal", "--json"],
+        ["--since"],
+        ["--recipe"],
+        ["--csv", "--key-file"],
+    )
     for options, part in zip(wanted, parts, strict=True):
         assert all(f"{one} " in part for one in options), part
     assert "[DB]" not in parts[0], "an argument is no option"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -134,3 +136,47 @@ def test_the_first_words_stand_in_for_the_title_but_in_json(untitled: Any) -> No
     memory = untitled.json("list")[0]
     assert untitled.run("get", memory["id"][:8]).stdout.splitlines()[0] == FIRST
     assert memory["title"] == untitled.json("search", "boiler")["rows"][0]["title"] == ""
+
+
+@pytest.mark.parametrize(
+    ("flag", "mode", "query"),
+    [
+        ("--literal", "literal", r"lease of the \w+"),
+        ("--structural", "structural", "lease($X)"),
+        ("--semantic", "hybrid", "lease in Lisbon"),
+    ],
+)
+def test_a_mode_has_a_short_form(vault: Vault, flag: str, mode: str, query: str) -> None:
+    short = vault.json("search", query, flag)
+    whole = vault.json("search", query, "--mode", mode)
+    assert short["mode"] == mode
+    assert [row["id"] for row in short["rows"]] == [row["id"] for row in whole["rows"]]
+    assert vault.json("search", query, flag, "--mode", mode)["mode"] == mode
+
+
+def test_short_forms_that_contradict_are_named(vault: Vault) -> None:
+    both = vault.run("search", "lease", "--structural", "--literal")
+    assert (both.exit_code, both.stdout) == (2, "")
+    assert "choose one of --literal and --structural" in both.stderr
+    other = vault.run("search", "lease", "--semantic", "--mode", "keyword")
+    assert (other.exit_code, other.stdout) == (2, "")
+    assert "--semantic is short for --mode hybrid: leave out --mode keyword" in other.stderr
+
+
+def test_a_short_form_comes_before_the_usual_mode_of_your_settings(
+    vault: Vault, tmp_path: Path
+) -> None:
+    file = tmp_path / "private" / "config" / "config.yaml"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("search:\n  mode: keyword\n")
+    assert vault.json("search", "lease")["mode"] == "keyword"
+    assert vault.json("search", "lease", "--literal")["mode"] == "literal"
+
+
+def test_sqlite_utils_takes_short_forms_too(vault: Vault) -> None:
+    words = ["hybrid-search", str(vault.path), "--key-file", str(vault.key_file), "lease"]
+    found = CliRunner().invoke(cli, [*words, "--literal", "-c", "title"])
+    assert json.loads(found.stdout) == [{"title": "Lease of the flat"}]
+    refused = CliRunner().invoke(cli, [*words, "--literal", "--structural"])
+    assert refused.exit_code == 2
+    assert "choose one of --literal and --structural" in refused.stderr

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
+import re2
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from memory_store.errors import BadInputError
 from memory_store.records import MemoryDraft, SearchResponse
@@ -21,7 +24,6 @@ class TestLiteral:
     ) -> None:
         response = notes.search(r"spare keys? (under|were)", mode="literal")
         assert refs(response) == ["1"]
-        assert response.opened == 2
         (passage,) = response.rows[0].passages
         marked = [passage.text[start:end] for start, end in passage.highlights]
         assert marked == ["spare key under"]
@@ -71,6 +73,10 @@ class TestLiteral:
         every = store.search(r"spare part \d+", mode="literal", all=True)
         assert (every.opened, every.totals["matched"], every.degraded) == (300, 300, ())
 
+    def test_a_part_of_a_word_is_found(self, notes: MemoryStore) -> None:
+        for pattern, found in (("ease", ["3"]), ("/eas/", ["3"]), ("ea(se|sy) end", ["3"])):
+            assert refs(notes.search(pattern, mode="literal")) == found
+
     def test_what_no_index_can_narrow_asks_for_all(self, notes: MemoryStore) -> None:
         with pytest.raises(BadInputError, match=r"no index can narrow this pattern.*--all"):
             notes.search(r"[Ss]par\w*", mode="literal")
@@ -89,3 +95,72 @@ class TestLiteral:
     def test_all_is_for_patterns(self, notes: MemoryStore) -> None:
         with pytest.raises(BadInputError, match="all: for a pattern"):
             notes.search("spare", all=True)
+
+
+TEXTS = (
+    "The lease ends in May",
+    "released, leased: pleased",
+    "Straße und Öl, ésparelle",
+    "naïve café",
+    "getHTTPResponse(user_id)",
+    "don't  cache the user's name",
+    "東京都の猫",
+    "Kelvin \u212a, \u017fharp",
+    "connect_timeout=30\nread_timeout = 5",
+    "İstanbul ist groß",
+    "spare\nkey",
+    "e\u0301e, ae\u0301",
+)
+SLICES = st.sampled_from(TEXTS).flatmap(
+    lambda text: st.tuples(st.integers(0, len(text) - 1), st.integers(1, 9)).map(
+        lambda cut: text[cut[0] : cut[0] + cut[1]]
+    )
+)
+"""Parts of texts, which seldom begin or end where a word does."""
+BETWEEN = st.sampled_from(["", "", " ", ".*", r"\w*", r"\s+", r"\b", "[a-z]?", "[^x]", "(?i)"])
+
+
+@st.composite
+def patterns(draw: st.DrawFn) -> str:
+    """An expression of slices that may match: with gaps, alternatives, classes, flags."""
+    made = draw(st.sampled_from(["", "", "(?i)", "(?s)"]))
+    for piece in draw(st.lists(SLICES, min_size=1, max_size=3)):
+        escaped = re2.escape(piece)
+        form = draw(st.integers(0, 5))
+        if form == 0:
+            escaped = f"(?:{escaped}|{re2.escape(draw(SLICES))})"
+        elif form == 1:
+            escaped = f"(?:{escaped}){draw(st.sampled_from(['?', '*', '+', '{1,2}', '{0}']))}"
+        elif form == 2:
+            escaped = "".join(f"[{re2.escape(c + c.upper()[:1])}]" for c in piece)
+        elif form == 3:
+            escaped += draw(st.sampled_from(["?", "*", "+", "{2}"]))
+        made += escaped + draw(BETWEEN)
+    return made
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryStore]:
+    """Each text as a note and as code."""
+    folder = tmp_path_factory.mktemp("shelf")
+    with pytest.MonkeyPatch.context() as environment:
+        for name in ("CACHE", "CONFIG", "STATE"):
+            environment.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
+        store, _ = MemoryStore.create(folder / "shelf.db", key_file=folder / "keys" / "key")
+        for type_ in ("note", "code"):
+            store.add_many((MemoryDraft(text, type=type_) for text in TEXTS), embed=False)
+        yield store
+        store.close()
+
+
+@given(pattern=st.one_of(SLICES.map(re2.escape), patterns()))
+def test_a_narrowed_search_finds_what_opening_everything_finds(
+    shelf: MemoryStore, pattern: str
+) -> None:
+    query = f"/{pattern}/"
+    try:
+        every = shelf.search(query, mode="literal", all=True, limit=32)
+        narrowed = shelf.search(query, mode="literal", limit=32)
+    except BadInputError as refusal:
+        assume(refusal.parameter == "")
+    assert {row.id for row in narrowed.rows} == {row.id for row in every.rows}

@@ -167,7 +167,7 @@ class TestReading:
 
 class TestPatterns:
     def test_words_that_the_pattern_needs(self, notes: MemoryStore) -> None:
-        answer = reported(notes, "spare (keys|boiler)", "5", mode="literal")
+        answer = reported(notes, "/ spare (keys|boiler) /", "5", mode="literal")
         assert "the word 'spare', which it lacks" in answer["reason"]
         assert "one of 'keys', 'boiler'" in answer["reason"]
 

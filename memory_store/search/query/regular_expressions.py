@@ -4,8 +4,8 @@ The reader never decides what matches, only what to look up. Where it is unsure 
 so that no match is lost to it.
 
 A word of the pattern is *whole* when nothing that could be a letter or digit stands next to it:
-``connect_timeout`` has two, ``time(out|r)`` and ``colou?r`` have none. The pattern's own ends
-count as ends of words.
+``(lock.acquire)`` has two, ``lock.acquire``, ``time(out|r)`` and ``colou?r`` have none, for
+``acquire`` may be the beginning of ``acquired``.
 
 Boundary: sees a pattern, never a text.
 """
@@ -13,7 +13,7 @@ Boundary: sees a pattern, never a text.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from enum import Enum
 
 from msgspec import Struct
@@ -25,10 +25,11 @@ MOST_NESTED = 50  # groups within groups
 
 _QUANTIFIER = re.compile(r"(?:([*+?])|\{(\d+)(,\d*)?\})\??")
 _GROUP_HEAD = re.compile(r"\(\?(?:P?<\w+>|[a-zA-Z-]*(?P<flags>[:)]))")
-_SEPARATING_ESCAPES = frozenset("bAzstnrfva")  # \b, \s, \n … but not \W, which matches an é in RE2
+_SEPARATING_ESCAPES = frozenset("Azstnrfva")  # not \W, which matches an é in RE2
+_BOUNDARY = "b"  # in RE2 there is one between é and a letter of ASCII too
 _LONG_ESCAPE = re.compile(r"[pP](?:\{[^}]*\}|.)|x(?:\{[^}]*\}|..)|[0-7]{1,3}", re.DOTALL)
 _CLASS = re.compile(r"\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]", re.DOTALL)
-_SEPARATING_CLASS = re.compile(r"\[(?!\^)(?:\\[stnrfv]|\\?[^\w\\\]'])+\]", re.ASCII)
+_SEPARATING_CLASS = re.compile(r"""\[(?!\^)(?:\\[stnrfv]|\\?[ !"#$%&()*+,./:;<=>?@`{|}~])+-?\]""")
 _INSIDE_WORDS = "'’ʼ"  # an apostrophe joins what stands on both sides of it
 
 
@@ -57,7 +58,17 @@ def needs(pattern: str) -> Needs:
 
     Raises :class:`BadInputError` when groups are nested more than 50 deep.
     """
-    return _needs(_Reader(pattern).group(depth=0), before=False, after=False)
+    return _needs(_Reader(pattern).group(depth=0), before=True, after=True)
+
+
+def likely_words(pattern: str) -> list[str]:
+    """The words of ``pattern`` if its own ends, and every ``\\b``, are ends of words: most often
+    they are.
+
+    Raises as :func:`needs`.
+    """
+    group = _Reader(pattern, _SEPARATING_ESCAPES | {_BOUNDARY}).group(depth=0)
+    return _needs(group, before=False, after=False).all_words()
 
 
 class _Other(Enum):
@@ -84,8 +95,9 @@ class _Item(Struct, frozen=True):
 class _Reader:
     """Reads an expression once, from left to right, into groups of items."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, separating: Set[str] = _SEPARATING_ESCAPES) -> None:
         self._pattern = pattern
+        self._separating = separating
         self._at = 0
 
     def group(self, depth: int) -> _Group:
@@ -148,7 +160,7 @@ class _Reader:
         self._at += 2
         character = rest[1:2]
         if character.isascii() and character.isalpha():
-            return _Other.EDGE if character in _SEPARATING_ESCAPES else _Other.GAP
+            return _Other.EDGE if character in self._separating else _Other.GAP
         return character
 
     def _quantified(self, piece: str | _Group | _Other) -> list[_Item]:

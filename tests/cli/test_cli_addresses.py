@@ -1,0 +1,59 @@
+"""An address of a database shows its password nowhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from memory_store import MemoryStore, NotAVaultError
+from memory_store.cli import main
+
+SECRET = "kestrel-9021"
+WITH_PASSWORD = (
+    f"postgresql://ann:{SECRET}@db.invalid/notes",
+    f"postgres://:{SECRET}@db.invalid:5432/notes",
+    f"postgresql://ann:{SECRET}@{SECRET}@db.invalid/notes",
+    f"postgresql://ann:a b{SECRET}@db.invalid/notes",
+    f"postgresql://db.invalid/notes?user=ann&password={SECRET}",
+)
+COMMANDS = ("search {} lease", "get {} 00", "init {} --keyring", "list {}", "import {} .", "add {}")
+
+
+@pytest.mark.parametrize("address", WITH_PASSWORD)
+def test_a_password_in_an_argument_is_refused_and_not_quoted(
+    address: str, private_folders: Path
+) -> None:
+    for command in COMMANDS:
+        words = [address if word == "{}" else word for word in command.split()]
+        answer = CliRunner().invoke(main, words)
+        assert answer.exit_code == 2
+        assert "PGPASSWORD" in answer.output
+        assert SECRET not in answer.output
+    kept = [file for file in private_folders.rglob("*") if file.is_file()]
+    assert not any(SECRET.encode() in file.read_bytes() for file in kept)
+
+
+@pytest.mark.parametrize("address", WITH_PASSWORD[:3])
+def test_no_error_quotes_the_password_of_an_address(
+    address: str, private_folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(NotAVaultError) as refused:
+        MemoryStore.open(address, passphrase="a heron at the weir")
+    assert SECRET not in repr(refused.value) + str(refused.value)
+    monkeypatch.setenv("MEMORY_STORE_DB", address)
+    for words in (["list"], ["search", "lease"], ["doctor", "--json"]):
+        answer = CliRunner().invoke(main, words)
+        assert SECRET not in answer.output, answer.output
+
+
+def test_an_address_among_other_words_stays_what_it_is(
+    key_file: Path, private_folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(key_file))
+    assert CliRunner().invoke(main, ["init", "--key-file", str(key_file)]).exit_code == 0
+    text = "the address is postgresql://ann@db.invalid/notes"
+    assert CliRunner().invoke(main, ["add", text]).exit_code == 0
+    assert text in json.loads(CliRunner().invoke(main, ["list", "--json"]).output)[0]["text"]
