@@ -380,6 +380,35 @@ class MemoryStore(Actions):
         return MemoryStore(vault, embedder=embedder), recovery_code
 
     @staticmethod
+    def join(
+        path: str | Path,
+        folder: str | Path,
+        *,
+        key_file: str | Path | None = None,
+        passphrase: str | None = None,
+        recovery_code: str | None = None,
+        embedder: str | None = None,
+    ) -> MemoryStore:
+        """A new copy of the vault whose devices share a folder, opened; it is empty until
+        :meth:`sync_with_folder`.
+
+        Raises BadInputError where the folder holds no keys, WrongKeyError, NotAVaultError where
+        there is such a file already.
+        """
+        from memory_store.actions.sync.keys import join
+
+        database = Path(path)
+        secrets = secrets_to_open(
+            database,
+            key_file=key_file,
+            passphrase=passphrase,
+            recovery_code=recovery_code,
+            keyring=False,
+        )
+        with vault_faults(database):
+            return MemoryStore(join(database, Path(folder), secrets), embedder=embedder)
+
+    @staticmethod
     def open(
         path: str | Path | None = None,
         *,

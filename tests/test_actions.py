@@ -24,7 +24,7 @@ PARTS = (MemoryStore, Code, Collections, Keys, Review, Trail, Trash)
 PREFIXES = ("", "code.", "collections.", "keys.", "review.", "trail.", "trash.")
 
 NO_ACTIONS = {
-    *("create", "open", "lock", "close"),  # the caller's events: it knows why
+    *("create", "open", "join", "open_copy", "lock", "close"),  # the caller's events: it knows why
     *("introduce", "device_keys", "import_device_key"),  # need no key of the vault
     *("apart", "limited_to", "report_to", "search_through"),  # make no use of the vault
     "lend",  # to a process of our own, which is asked in the name of a search
@@ -154,6 +154,8 @@ def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Call
         "review.keep": lambda: store.review.keep(ids["note"], ids["task"]),
         "review.merge": lambda: store.review.merge(ids["note"], ids["task"]),
         "review.supersede": lambda: store.review.supersede(ids["note"], ids["task"]),
+        "sync_with_folder": lambda: store.sync_with_folder(path.parent),
+        "sync_with_copy": lambda: store.sync_with_copy(store),
         "trash.restore": lambda: store.trash.restore(store.trash.list()[0].id),
         "trash.empty": store.trash.empty,
     }

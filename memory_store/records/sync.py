@@ -7,6 +7,10 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
+CONFLICT_TOPIC = "sync-conflict"
+CONFLICT_OF = "conflict_of"
+"""Topic and metadata of a version that lost against another: the id of the memory that stayed."""
+
 
 class SyncReport(Struct, frozen=True):
     """Memories that an exchange ``sent``; that it ``added``, ``changed`` and ``deleted`` here.

@@ -75,6 +75,11 @@ class Bundle(Struct, frozen=True):
         """That of the next epoch: a new random key, the same carried ones."""
         return Bundle(SecretKey.generate(), tuple(SecretKey(one.buffer) for one in self.carried))
 
+    def copied(self) -> Bundle:
+        """The same keys, in buffers of their own."""
+        secret, *carried = (SecretKey(one.buffer) for one in (self.secret, *self.carried))
+        return Bundle(secret, tuple(carried))
+
     def wipe(self) -> None:
         for key in (self.secret, *self.carried):
             key.wipe()

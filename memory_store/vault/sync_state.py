@@ -18,7 +18,9 @@ from typing import TypeAlias
 from msgspec import MsgspecError, Struct, field, msgpack
 from msgspec.structs import replace
 
-from memory_store.errors import FormatError
+from memory_store.crypto.identities import X25519, identity_of, signature
+from memory_store.crypto.keys import SecretKey, length_prefixed
+from memory_store.errors import FormatError, TamperedError
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, WholeKeyring
 from memory_store.vault.machine import machine_id
 from memory_store.vault.registers import Register
@@ -81,8 +83,18 @@ class Described(Struct, frozen=True):
         return self.time, self.deleted, self.name, repr(sorted(self.members.items()))
 
 
+class Step(Struct, frozen=True):
+    """A root key that took the place of another, which signed it."""
+
+    generation: int
+    verify_key: bytes
+    signed: bytes
+
+
 class State(Struct, frozen=True, tag="device"):
     """This copy as a device: its random name, where it lies, and what it counted.
+
+    ``roots`` are the root keys of the owner that there were, each signed by the one before.
 
     ``place`` is a digest of the machine and the file's path: a copy that lies elsewhere is another
     device. ``number`` is that of its last change, ``file`` of the last file it wrote anywhere.
@@ -95,6 +107,7 @@ class State(Struct, frozen=True, tag="device"):
     file: int = 0
     collections: dict[str, Described] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)
+    roots: tuple[Step, ...] = ()
 
     def with_target(self, name: str, target: Target) -> State:
         """The state with one target set anew."""
@@ -102,6 +115,43 @@ class State(Struct, frozen=True, tag="device"):
 
 
 Row: TypeAlias = "Known | State"
+
+
+def note_root(storage: Storage, keyring: WholeKeyring, root: SecretKey, generation: int) -> None:
+    """Sign a new root key with the one that it replaces, in the caller's transaction, so that other
+    devices know it for the owner's. Nothing where there was no exchange yet."""
+    state = read_state(storage, keyring)
+    if state.device:
+        verify_key = identity_of(root, X25519).verify_key
+        signed = signature(keyring.root, _signed(keyring.vault, generation, verify_key))
+        step = Step(generation, verify_key, signed)
+        write(storage, keyring, (), replace(state, roots=(*state.roots, step)))
+
+
+def check_roots(
+    vault: bytes, own: tuple[int, SecretKey], roots: Sequence[Step], theirs: tuple[int, SecretKey]
+) -> None:
+    """Raise TamperedError unless a root key follows from the one that is known here.
+
+    Each of the two is given with how often it was replaced before.
+    """
+    (generation, known), (wanted, root) = own, theirs
+    identity = identity_of(known, X25519)
+    were = {identity.verify_key}
+    for step in sorted(roots, key=lambda one: one.generation):
+        follows = step.generation == generation + 1 <= wanted
+        if follows and step.verify_key not in were:  # or an earlier one would come back
+            message = _signed(vault, step.generation, step.verify_key)
+            identity.check_signature(step.signed, message, "the new root key")
+            identity = replace(identity, verify_key=step.verify_key)
+            generation = step.generation
+            were.add(step.verify_key)
+    if generation != wanted or identity.verify_key != identity_of(root, X25519).verify_key:
+        raise TamperedError("keys that do not follow from those of this vault")
+
+
+def _signed(vault: bytes, generation: int, verify_key: bytes) -> bytes:
+    return length_prefixed(b"sync-root", vault, generation.to_bytes(8, "big"), verify_key)
 
 
 def place_of(path: Path) -> str:

@@ -30,6 +30,7 @@ from memory_store.actions.sync.folder import Folder
 from memory_store.errors import BadInputError
 from memory_store.records.sync import SyncReport
 from memory_store.vault.audit_events import SYNC, AuditEvent
+from memory_store.vault.slots import Secret
 from memory_store.vault.storage.damage import vault_faults
 from memory_store.vault.sync_state import Target
 
@@ -37,22 +38,33 @@ SURFACE = "sync"
 MOST_EVENTS = 1_000_000  # however old: a server has bounds of its own
 
 
-@action(None, writes=True)
+def _counts(report: SyncReport) -> tuple[int, int]:
+    return report.sent, report.added + report.changed + report.deleted
+
+
+@action(SYNC, writes=True, counts=_counts)
 def with_folder(
-    opened: Opened, folder: str | Path, *, embed: bool = True, whole: bool = False
+    opened: Opened,
+    folder: str | Path,
+    *,
+    embed: bool = True,
+    whole: bool = False,
+    answer: str | None = None,
 ) -> SyncReport:
     """Exchange changes with the devices that see a folder.
 
-    ``whole``: write everything there anew, and take this device's earlier files away. Raises
-    BadInputError for a key that is not the owner's, TamperedError, StorageError, ReadOnlyError.
+    ``whole``: write everything there anew, and take this device's earlier files away. ``answer``: a
+    passphrase or recovery code, for keys that another device replaced. Raises WrongKeyError where
+    one is needed, BadInputError for a key that is not the owner's, StorageError, ReadOnlyError.
     """
     copy = Copy(opened)
     shared = Folder(copy, Path(folder))
-    sent = shared.exchange(embed=embed, whole=whole)
+    secrets = [*Secret.typed(answer)] if answer else []
+    sent = shared.exchange(secrets, embed=embed, whole=whole)
     return _reported(copy, str(folder), sent, shared)
 
 
-@action(None, writes=True)
+@action(SYNC, writes=True, counts=_counts)
 def with_copy(opened: Opened, other: Actions, *, embed: bool = True) -> SyncReport:
     """Exchange changes with another copy of this vault, which is open, too.
 
@@ -94,12 +106,7 @@ def _hand_over(source: Copy, receiver: Copy, *, embed: bool) -> int:
 
 def _reported(copy: Copy, target: str, sent: int, folder: Folder | None) -> SyncReport:
     tally = copy.tally
-    taken = tally.added + tally.changed + tally.deleted
-    event = AuditEvent(
-        datetime.now(UTC).isoformat(timespec="seconds"), None, False, SURFACE, SYNC, sent, taken
-    )
-    copy.vault.keep_audit([event], days=0, most=MOST_EVENTS)
-    return SyncReport(
+    report = SyncReport(
         target,
         sent,
         tally.added,
@@ -109,4 +116,10 @@ def _reported(copy: Copy, target: str, sent: int, folder: Folder | None) -> Sync
         len(folder.devices()) if folder else 1,
         folder.waiting() if folder else 0,
         tuple(folder.ignored) if folder else (),
+        "adopted" if folder and folder.adopted else "",
     )
+    if copy.opened.heard is None:  # else the trail learns of it by whom that is
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        event = AuditEvent(now, None, False, SURFACE, SYNC, *_counts(report))
+        copy.vault.keep_audit([event], days=0, most=MOST_EVENTS)
+    return report

@@ -25,12 +25,14 @@ from memory_store.actions.sync.collections import (
     take_all,
 )
 from memory_store.actions.sync.copy import BATCH, Copy, Outgoing
+from memory_store.actions.sync.keys import adopt, finish_rotation, publish
 from memory_store.errors import FormatError, MemoryStoreError, TamperedError
 from memory_store.vault import bundles
 from memory_store.vault.bundles import CHANGES, Found
 from memory_store.vault.contents import digest, unpacked
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.registers import Register
+from memory_store.vault.slots import Secret
 from memory_store.vault.sync_state import Target
 
 T = TypeVar("T")
@@ -59,6 +61,7 @@ class Folder:
         others = [one for one in self.found if one.vault != copy.vault.vault]
         self.ignored += [f"{one.named}: of another vault" for one in others]
         self.found = [one for one in self.found if one not in others]
+        self.adopted = False
 
     @property
     def target(self) -> Target:
@@ -68,9 +71,15 @@ class Folder:
     def _set(self, target: Target) -> None:
         self.copy.save(self.copy.state.with_target(self.name, target))
 
-    def exchange(self, *, embed: bool, whole: bool) -> int:
-        """Take what others wrote, and write what they lack. Returns how many memories were sent."""
+    def exchange(self, secrets: Sequence[Secret], *, embed: bool, whole: bool) -> int:
+        """Take what others wrote, and write what they lack. Returns how many memories were sent.
+
+        ``secrets`` open keys that were replaced elsewhere, where the one of this vault does not.
+        """
         copy = self.copy
+        finish_rotation(copy.vault)
+        self.adopted, problems = adopt(copy, self.found, secrets)
+        self.ignored += problems
         copy.begin(self._clock(), older=self._last_own() > copy.state.file)
         copy.note_changes()
         note_collections(copy)
@@ -192,7 +201,8 @@ class Folder:
         whole = whole or replaced or not {*before.files} <= there or len(there) >= MOST_FILES
         collections = sent_collections(copy)
         described = hashlib.sha256(msgpack.encode(collections)).digest()
-        target = replace(before, epoch=epoch, described=described)
+        keys = publish(copy, self.path, self.found, before.keys)
+        target = replace(before, epoch=epoch, described=described, keys=keys)
         if whole:
             target = replace(target, files=(), sent=0)
         count, some, size = 0, list[Outgoing](), 0

@@ -20,6 +20,7 @@ from memory_store.actions.attempts import again_if_overtaken
 from memory_store.actions.sync.copy import Copy, contents_of, emptied, filled
 from memory_store.errors import ConflictError, FormatError
 from memory_store.records import Memory
+from memory_store.records.sync import CONFLICT_OF, CONFLICT_TOPIC
 from memory_store.session.embedders import WritingEmbedders, without_model
 from memory_store.session.indexer import Indexer
 from memory_store.session.writer import take_out, write_batch
@@ -31,9 +32,6 @@ from memory_store.vault.rows import Origin, opened_head, row_tag
 from memory_store.vault.storage import Storage
 from memory_store.vault.sync_state import Known, State
 from memory_store.vault.trash import BY_SYNC, Change
-
-CONFLICT_TOPIC = "sync-conflict"
-CONFLICT_OF = "conflict_of"  # metadata of what lost: the id of the memory that stayed
 
 
 class _Plan(Struct):
