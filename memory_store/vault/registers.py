@@ -34,8 +34,8 @@ Dot: TypeAlias = "tuple[str, int]"
 class Version(Struct, frozen=True):
     """What a device made of a memory. ``time`` is in milliseconds since 1970.
 
-    ``says`` is a digest of what it says (empty: it was deleted), ``content`` all of it, where that
-    is not in the vault itself.
+    ``says`` is a digest of what it says (empty: it was deleted), ``exact`` one of that and of when
+    it was made to, ``content`` all of it, where that is not in the vault itself.
     """
 
     device: str
@@ -43,6 +43,7 @@ class Version(Struct, frozen=True):
     time: int
     says: bytes = b""
     content: bytes | None = None
+    exact: bytes = b""
 
     @property
     def dot(self) -> Dot:
@@ -103,23 +104,29 @@ def joined(one: Register, other: Register) -> Register:
     return Register(one.memory, seen, tuple(kept[dot] for dot in sorted(kept)))
 
 
-def changed(before: Register, device: str, number: int, time: int, says: bytes) -> Register:
+def changed(
+    before: Register, device: str, number: int, time: int, says: bytes, exact: bytes = b""
+) -> Register:
     """The register after a change that replaces every version that is known."""
     latest = max((each.time for each in before.versions), default=0)
-    version = Version(device, number, max(time, latest + 1), says)
+    version = Version(device, number, max(time, latest + 1), says, exact=exact)
     return Register(before.memory, {**before.seen, device: number}, (version,))
 
 
-def first_device(says: bytes) -> str:
+def first_device(exact: bytes) -> str:
     """For that which made what a memory said before its vault had an exchange: in every copy of the
     vault where it says so, that is the same version."""
-    return NO_DEVICE + says[:16].hex()
+    return NO_DEVICE + exact[:16].hex()
 
 
-def first(memory: str, time: int, says: bytes, before: Iterable[bytes] = ()) -> Register:
-    """The register of a memory that no exchange knew, which said something else ``before``."""
-    seen = {first_device(one): 1 for one in (*before, says)}
-    return Register(memory, seen, (Version(first_device(says), 1, time, says),))
+def first(
+    memory: str, time: int, says: bytes, exact: bytes, before: Iterable[bytes] = ()
+) -> Register:
+    """The register of a memory that no exchange knew, and of versions of it ``before`` by their
+    ``exact`` digests."""
+    seen = {first_device(one): 1 for one in (*before, exact)}
+    version = Version(first_device(exact), 1, time, says, exact=exact)
+    return Register(memory, seen, (version,))
 
 
 def clock(registers: Iterable[Register]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from memory_store.cli.backup import copy_vault
 from memory_store.records import Memory
 from memory_store.records.sync import SyncReport
 from memory_store.store import MemoryStore
+from memory_store.vault.bundles import CHANGES, found_in
 
 Said = Mapping[str, tuple[Any, ...]]
 
@@ -51,5 +52,6 @@ class Devices:
         return [store.sync_with_folder(self.drive, embed=False) for store in stores]
 
     def files(self) -> list[Path]:
-        """The sealed files on the drive."""
-        return sorted(self.drive.iterdir())
+        """The files of changes on the drive, not those of keys."""
+        found, _ = found_in(self.drive)
+        return sorted(one.path for one in found if one.kind == CHANGES)

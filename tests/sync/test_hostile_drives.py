@@ -145,7 +145,7 @@ def test_files_of_another_vault_and_other_things_are_named_or_left_alone(
     with other:
         other.add("Of another vault.")
         devices.sync(other)
-    foreign = [file.name for file in devices.files()]
+    foreign = [file.name for file in devices.drive.iterdir()]
     (devices.drive / "holiday.jpg").write_bytes(b"a picture")
     (devices.drive / "junk.sealed").write_bytes(b"nothing that was sealed")
     (devices.drive / "folder.sealed").mkdir()
@@ -164,7 +164,7 @@ def test_a_device_that_lost_its_files_on_the_drive_writes_them_again(
 ) -> None:
     store.add("The lease ends in June.")
     devices.sync(store)
-    for file in devices.files():
+    for file in devices.drive.iterdir():
         file.unlink()
     devices.sync(store, phone)
     assert held(phone) == held(store)

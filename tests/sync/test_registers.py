@@ -77,7 +77,7 @@ def test_joining_is_done_in_any_order_and_twice(steps: list[tuple[str, int, int,
 
 
 def test_a_later_version_wins_over_an_earlier_one_and_any_over_a_deletion() -> None:
-    base = first("m", 10, b"base")
+    base = first("m", 10, b"base", b"base")
     early = changed(base, "aa", 1, 20, b"early")
     late = changed(base, "bb", 1, 30, b"late")
     gone = changed(base, "cc", 1, 99, b"")
@@ -88,6 +88,8 @@ def test_a_later_version_wins_over_an_earlier_one_and_any_over_a_deletion() -> N
 
 
 def test_a_change_comes_after_what_it_replaced_whatever_its_clock_says() -> None:
-    ahead = changed(first("m", 10, b"base"), "aa", 1, 9_000_000, b"by a clock that is ahead")
+    ahead = changed(
+        first("m", 10, b"base", b"base"), "aa", 1, 9_000_000, b"by a clock that is ahead"
+    )
     after = changed(ahead, "bb", 1, 50, b"later")
     assert after.versions[0].time > ahead.versions[0].time

@@ -22,7 +22,7 @@ from memory_store.errors import FormatError, TamperedError
 from memory_store.records import Memory
 from memory_store.session.whole_vault import WholeVault
 from memory_store.vault import sync_state, trash
-from memory_store.vault.contents import Content, digest, packed
+from memory_store.vault.contents import Content, digest, exact_digest, packed
 from memory_store.vault.registers import Register, changed, clock, first
 from memory_store.vault.rows import Origin, open_memories, read_origins
 from memory_store.vault.storage import Storage
@@ -103,7 +103,7 @@ class Copy:
         for entry in trash.entries(storage, keyring, keyring.readable()):
             with suppress(TamperedError, FormatError):  # ``verify`` names what is damaged there
                 memory = trash.open_entry(storage, keyring, entry)
-                found.setdefault(memory.id, []).append(digest(memory))
+                found.setdefault(memory.id, []).append(exact_digest(memory))
         return found
 
     def note(self, ids: Sequence[str], earlier: Mapping[str, Sequence[bytes]] = {}) -> None:
@@ -206,15 +206,17 @@ def _changed(
     state: State,
 ) -> Known:
     """What is known after a change here; the same register where it says what it said."""
-    says = digest(said) if said is not None else b""
+    says, exact = (digest(said), exact_digest(said)) if said is not None else (b"", b"")
     when = _milliseconds(said.updated) if said is not None else time.time_ns() // 1_000_000
     if before is None and said is not None:
-        return Known(first(memory, when, says, earlier))
-    register = before.register if before is not None else first(memory, 0, earlier[-1], earlier)
+        return Known(first(memory, when, says, exact, earlier))
+    register = (
+        before.register if before is not None else first(memory, 0, b"", earlier[-1], earlier)
+    )
     shown = register.shown
-    if before is not None and shown is not None and shown.says == says:
+    if before is not None and shown is not None and (shown.says, shown.exact) == (says, exact):
         return before
-    return Known(changed(register, state.device, state.number + 1, when, says))
+    return Known(changed(register, state.device, state.number + 1, when, says, exact))
 
 
 def _milliseconds(moment: str) -> int:

@@ -29,7 +29,7 @@ from memory_store.actions.sync.keys import adopt, finish_rotation, publish
 from memory_store.errors import FormatError, MemoryStoreError, TamperedError
 from memory_store.vault import bundles
 from memory_store.vault.bundles import CHANGES, Found
-from memory_store.vault.contents import digest, unpacked
+from memory_store.vault.contents import digest, exact_digest, unpacked
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.registers import Register
 from memory_store.vault.slots import Secret
@@ -263,6 +263,7 @@ def _check(one: Found, register: Register) -> None:
             if not version.deleted:
                 said = unpacked(version.content or b"").memory
                 whole = whole and digest(said) == version.says
+                whole = whole and exact_digest(said) == version.exact
     except ValueError:
         whole = False
     if not whole:

@@ -25,7 +25,7 @@ from memory_store.session.embedders import WritingEmbedders, without_model
 from memory_store.session.indexer import Indexer
 from memory_store.session.writer import take_out, write_batch
 from memory_store.vault import sync_state
-from memory_store.vault.contents import Content, digest, packed, unpacked
+from memory_store.vault.contents import Content, digest, exact_digest, packed, unpacked
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.registers import CONFLICT, Register, Version, joined
 from memory_store.vault.rows import Origin, opened_head, row_tag
@@ -158,7 +158,7 @@ def _conflict(copy: Copy, memory: str, lost: Version) -> Register:
         **dict.fromkeys(("ref", "source", "supersedes", "superseded_by")),
     )
     content = packed(Content(said))
-    version = Version(CONFLICT, 1, lost.time, digest(said), content)
+    version = Version(CONFLICT, 1, lost.time, digest(said), content, exact_digest(said))
     return Register(made, {CONFLICT: 1}, (version,))
 
 
