@@ -1,11 +1,13 @@
 """The landscape of a vault as a page with a map, and as JSON.
 
-Boundary: shows names of topics and titles, of those collections alone that the asker may read.
-The names go into addresses of searches, except where queries are kept out of these.
+Boundary: shows names of topics and folders, words and titles, of those collections alone that the
+asker may read. Topics and words go into addresses of searches, except where queries are kept out of
+these.
 """
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
 from datasette import Response
@@ -23,18 +25,18 @@ from .search.api import endpoint
 from .search.forms import last
 from .vaults.vault import Vault
 
-LETTER = 11.0  # width of a letter of the map, in its units
+LETTER, LINES = 11.0, 2  # width of a letter of the map, in its units; lines of a name
 COUNTED_FROM = 38.0  # radius that has room for a number under the name
 NAMED_FROM = 3  # letters that a circle must have room for, to be given a name
 
 
 class RegionView(Struct, frozen=True):
-    """A region, the address of a search for it, and its name as its circle has room for it."""
+    """A region, the fields of a search for it, and its name as its circle has room for it."""
 
     region: LandscapeRegion
-    href: str
-    tasks_href: str
-    label: str
+    fields: list[tuple[str, str]]
+    tasks: list[tuple[str, str]]
+    lines: list[str]
     counted: bool
     summary: str
 
@@ -48,12 +50,12 @@ async def landscape_page(datasette: Any, request: Any) -> Response:
         "database": vault.database,
         "path": path,
         "landscape": found,
-        "views": [_view(one, path) for one in found.regions],
+        "views": [_view(one) for one in found.regions],
         "width": MAP_WIDTH,
         "height": MAP_HEIGHT,
         "as_of": last(questions.arguments(request), "as_of"),
         "private_queries": vault.settings.private_queries,
-        "topic_href": lambda topic: address(path, [("topic", topic)]),
+        "href": lambda fields: address(path, fields),
     }
     return await render(datasette, request, "hybrid_landscape.html", context)
 
@@ -71,15 +73,16 @@ async def _landscape(datasette: Any, request: Any) -> tuple[Vault, Landscape]:
     return vault, await work.run(lambda: vault.use(grants.decrypt).landscape(as_of=as_of))
 
 
-def _view(one: LandscapeRegion, path: str) -> RegionView:
+def _view(one: LandscapeRegion) -> RegionView:
     room = int(one.radius * 1.8 / LETTER)
-    label = one.name if len(one.name) <= room else f"{one.name[: room - 1]}…"
-    tasks = [("topic", one.name), ("type", "task"), ("status", "open")]
+    name = one.name if len(one.name) <= room else one.name.rpartition("/")[2]
+    lines = wrap(name, room, max_lines=LINES, placeholder="…") if room >= NAMED_FROM else []
+    fields = [("topic", one.name)] if one.topics else [("q", " ".join(one.words) or one.name)]
     return RegionView(
         region=one,
-        href=address(path, [("topic", one.name)]),
-        tasks_href=address(path, tasks),
-        label=label if room >= NAMED_FROM else "",
+        fields=fields,
+        tasks=[*fields, ("type", "task"), ("status", "open")],
+        lines=lines,
         counted=one.radius >= COUNTED_FROM,
         summary=f"{one.name}: {one.memories:,} memor{'y' if one.memories == 1 else 'ies'}",
     )

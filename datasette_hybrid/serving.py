@@ -229,7 +229,7 @@ def functions_of(datasette: Any, database: str, *, silent: bool = False) -> Hybr
 
 def routes() -> list[tuple[str, Any]]:
     """Addresses and the views behind them."""
-    from . import collections, landscape, mcp
+    from . import collections, landscape, mcp, review
     from .audit import pages as audit_pages
     from .memories import api as memories_api
     from .memories import form_pages, selected, trash
@@ -261,6 +261,8 @@ def routes() -> list[tuple[str, Any]]:
         (base + r"/audit\.csv$", audit_pages.audit_csv),
         (base + r"/landscape$", landscape.landscape_page),
         (base + r"/landscape\.json$", landscape.landscape_json),
+        (base + r"/review$", review.review_page),
+        (base + r"/review\.json$", review.review_json),
         (base + r"/memories\.json$", memories_api.memories),
         (base + r"/memories/edit\.json$", memories_api.edit_many),
         (base + r"/memories/delete\.json$", memories_api.delete_many),

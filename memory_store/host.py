@@ -18,8 +18,8 @@ from memory_store.importing.job import DIFFERING, KEEP, ImportJob, ImportRequest
 from memory_store.importing.readers import READERS, reader_of_suffix
 from memory_store.importing.source_file import LIMITS, Failure, Found, Skip, SourceFile, shown
 from memory_store.importing.walker import FOLDERS_NEVER_ENTERED, MAX_FOLDER_DEPTH
-from memory_store.index.landscape import HEIGHT as MAP_HEIGHT
-from memory_store.index.landscape import WIDTH as MAP_WIDTH
+from memory_store.index.map_layout import HEIGHT as MAP_HEIGHT
+from memory_store.index.map_layout import WIDTH as MAP_WIDTH
 from memory_store.late_vectors import BackgroundEmbedding
 from memory_store.records.explanation import Account, Stages, Verdict
 from memory_store.records.request import NO, YES

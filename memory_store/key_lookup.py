@@ -34,10 +34,10 @@ from memory_store.errors import (
 from memory_store.key_files import checked_key_file
 from memory_store.paths import KEY_FILE_VARIABLE
 
+TRIES = 3
 PASSPHRASE_VARIABLE = "MEMORY_STORE_PASSPHRASE"
 NOT_SHARED = (
-    "If it is your own key, with which you introduced yourself: nothing is shared with you yet, or "
-    "no longer"
+    "A key of your own, which you gave the owner, opens it only while something is shared with you"
 )
 """The file cannot say which: it holds keys only of persons with whom something is shared."""
 
@@ -52,13 +52,15 @@ def opened_by_first_key(
     ask_passphrase: Callable[[], str] | None = None,
     use_passphrase_env: bool = True,
     embedder: str | None = None,
+    refused: Callable[[WrongKeyError], None] | None = None,
 ) -> Store:
     """Open the vault at ``path`` with the first source of a key that fits.
 
     ``opening`` is ``MemoryStore.open``, which this module does not know.
 
     ``ask_passphrase`` is called last, and only when nothing else fitted; its answer may be the
-    passphrase or the recovery code. ``embedder`` names another model than the vault's own.
+    passphrase or the recovery code. ``refused`` hears of a wrong one before it is asked for again,
+    three times in all; without it once. ``embedder`` names another model than the vault's own.
 
     Raises :class:`NotAVaultError`, :class:`FormatError`, :class:`BadInputError` (an unusable key
     file), :class:`WrongKeyError` (no source fits) or :class:`LockedError` (no source at all).
@@ -77,8 +79,17 @@ def opened_by_first_key(
             return attempt()
         except (WrongKeyError, LockedError, BadInputError) as refusal:
             refusals.append(refusal)
-    if ask_passphrase is not None:
-        return _open_with_answer(opening, database, embedder, ask_passphrase())
+    tries = TRIES if refused is not None else 1
+    while ask_passphrase is not None:
+        tries -= 1
+        try:
+            return _open_with_answer(opening, database, embedder, ask_passphrase())
+        except DeviceKeyError:
+            raise
+        except WrongKeyError as error:
+            if not tries or refused is None:
+                raise
+            refused(error)
     if refusals:
         raise refusals[0]
     raise LockedError(

@@ -68,6 +68,11 @@ class FileAccess(Struct, frozen=True):
     place: str = ""
     seen: FileStamps | None = None
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether there is no file: all of it is in the memory of this process."""
+        return self.parameters == IN_MEMORY
+
     def refuse_writing(self, path: Path) -> None:
         """Raise ReadOnlyError where nothing may be written, StorageError where it cannot be."""
         if self.read_only == FULL and has_room(path):
@@ -104,6 +109,9 @@ class FileAccess(Struct, frozen=True):
 
 
 WRITABLE = FileAccess()
+IN_MEMORY = "mode=memory&cache=shared"
+"""Connections of one process to one name share a database, which ends with the last of them. With
+``read_uncommitted`` no reader waits for the writer (https://sqlite.org/sharedcache.html)."""
 
 
 def file_stamps(path: Path) -> FileStamps:
@@ -153,7 +161,8 @@ def connect(
     """
     target = str(path)
     if target != ":memory:":
-        writes = access.parameters if access.read_only or not read_only else "mode=ro"
+        as_is = access.read_only or access.in_memory or not read_only
+        writes = access.parameters if as_is else "mode=ro"
         target = f"{Path(access.place or path).absolute().as_uri()}?{writes}"
     connection = sqlite3.connect(
         target, timeout=patience, isolation_level=None, check_same_thread=False, uri=True
@@ -161,6 +170,9 @@ def connect(
     try:
         for pragma in PRAGMAS if read_only else (*PRAGMAS, DURABLE):
             connection.execute(f"pragma {pragma}")
+        if access.in_memory:
+            connection.execute("pragma temp_store = memory")
+            connection.execute("pragma read_uncommitted = on")
     except BaseException:
         connection.close()
         raise

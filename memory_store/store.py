@@ -409,6 +409,16 @@ class MemoryStore(Actions):
             return MemoryStore(join(database, Path(folder), secrets), embedder=embedder)
 
     @staticmethod
+    def in_memory(name: str | Path = "memory", *, embedder: str | None = None) -> MemoryStore:
+        """A vault with a key of its own that nobody is given: no file, and gone when it is closed.
+
+        Messages call it by ``name``.
+        """
+        from memory_store.session.creation import create_in_memory
+
+        return MemoryStore(create_in_memory(Path(name)), embedder=embedder)
+
+    @staticmethod
     def open(
         path: str | Path | None = None,
         *,

@@ -71,6 +71,8 @@ async def restore(datasette: Any, request: Any) -> Response:
     put = await writing.run(lambda: vault.use(scope).trash.restore(wanted, group=group))
     path = hybrid_path(datasette, vault.database)
     address = path + kept(request) if group else f"{path}/trash"
+    if group and forms.last(given, "to") == "review":
+        address = f"{path}/review"
     if len(put) == 1 and not group:
         address = f"{path}/memories/{put[0].id}"
     those = "1 memory is" if len(put) == 1 else f"{len(put)} memories are"

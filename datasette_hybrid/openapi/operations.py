@@ -14,6 +14,7 @@ from memory_store.host import ACTIONS, DIFFERING
 from memory_store.records import (
     MAX_QUERY_CHARACTERS,
     OPTION_NAMES,
+    Decision,
     MemoryChange,
     MemoryDraft,
     SearchRequest,
@@ -86,6 +87,7 @@ AUDITING = (
 )
 PAGE: Schema = {"type": "integer", "minimum": 1, "maximum": MOST}
 NEAREST = parameter("limit", {"type": "integer", "minimum": 1, "maximum": 50}, "Memories")
+OF_EACH = parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100}, "Of each kind")
 AUDIT_PAGE = (
     parameter("limit", PAGE, "Events of a page"),
     parameter("before", {"type": "integer", "minimum": 0}, "`next` of the page before"),
@@ -174,6 +176,16 @@ OPERATIONS = (
         "GET", BASE + "/landscape.json", "landscape",
         "Topics that stand together and lie near in meaning", DECRYPT,
         {200: schemas.LandscapeAnswer}, options("as_of"),
+    ),
+    Operation(
+        "GET", BASE + "/review.json", "review",
+        "What may want putting in order: near duplicates, what may replace each other, what is "
+        "over, what has no topic", DECRYPT, {200: schemas.ReviewAnswer}, (OF_EACH,),
+    ),
+    Operation(
+        "POST", BASE + "/review.json", "decide", "Decide on a pair, or on one memory",
+        READ_AND_WRITE, {200: schemas.Decided}, (), Decision,
+        {"do": "topics", "id": "6f1c2d3e-8a4b-4c5d-9e6f-7a8b9c0d1e2f", "topics": ["travel"]},
     ),
     Operation(
         "GET", BASE + "/trash.json", "listTrash",

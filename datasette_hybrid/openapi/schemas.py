@@ -28,12 +28,14 @@ from memory_store.host import (
 )
 from memory_store.records import (
     LISTED_IDS,
+    Decision,
     Landscape,
     Memory,
     MemoryChange,
     MemoryDraft,
     MemoryLinks,
     Related,
+    Review,
     SearchRequest,
     SearchResponse,
     SearchResult,
@@ -283,6 +285,18 @@ class LandscapeAnswer(Landscape, frozen=True, kw_only=True):
     ok: Ok
 
 
+class ReviewAnswer(Review, frozen=True, kw_only=True):
+    """Pairs and memories to look at, at most so many of each kind."""
+
+    ok: Ok
+
+
+class Decided(Done):
+    """A decision that was carried out. The trash calls it ``group``; empty: it keeps nothing."""
+
+    group: str
+
+
 class AuditPage(Struct):
     """A page of the audit trail, and the totals of all of it."""
 
@@ -333,7 +347,9 @@ class ImportJob(Struct):
 
 # -- schemas ------------------------------------------------------------------------------
 
-REQUESTS = {one.__name__ for one in (SearchRequest, MemoryDraft, MemoryChange, NamedMemoryChange)}
+REQUESTS = {
+    one.__name__ for one in (SearchRequest, MemoryDraft, MemoryChange, NamedMemoryChange, Decision)
+}
 """Records in which null is "not said"."""
 
 WITHHELD = (Row, CompactRow, Memory, AddedMemory)

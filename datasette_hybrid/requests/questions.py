@@ -260,9 +260,9 @@ def _with_time_left(vault: Vault, grants: Grants, found: SearchResponse) -> Sear
     """The answer that says of missing vectors when they will be there, if they are being made."""
     if not any(map(lacks_vectors, found.degraded)):
         return found
-    now = vault.embedding_now(grants.search)
+    now = vault.upkeep.embedding_now(grants.search)
     if now is None:
-        vault.embed_what_lacks(found_by_search=True)
+        vault.upkeep.embed_what_lacks(found_by_search=True)
         return found
     lines = [now.mends(line) if lacks_vectors(line) else line for line in found.degraded]
     return replace(found, degraded=tuple(lines))

@@ -88,7 +88,7 @@ async def search(datasette: Any, request: Any) -> Response:
         context |= await _answered(vault, grants, given, asked, found, context)
     else:
         context["welcome"] = await welcome(vault, grants, path)
-        context["embedding"] = await work.run(lambda: vault.embedding_now(grants.search))
+        context["embedding"] = await work.run(lambda: vault.upkeep.embedding_now(grants.search))
     if grants.decrypt:
         on_start = context["welcome"] is not None
         context["older"] = await work.run(lambda: vault.older(again=on_start))
@@ -162,7 +162,7 @@ async def _section(
     }
     if section["searchable"] and not asked.asks:
         section["memories"] = await work.run(lambda: vault.use(grants.search).stats()["memories"])
-        section["embedding"] = await work.run(lambda: vault.embedding_now(grants.search))
+        section["embedding"] = await work.run(lambda: vault.upkeep.embedding_now(grants.search))
     elif section["searchable"]:
         few = replace(asked, limit=PER_VAULT)
         try:

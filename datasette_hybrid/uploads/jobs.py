@@ -99,7 +99,7 @@ class Job:
             stopped=lambda: self._stopped(store),
             progress=self._at,
             embedded=self._embedded,
-            embedded_later=self.vault.embeds_later,
+            embedded_later=self.vault.upkeep.embeds_later,
             written=self._wrote,
         )
         try:
@@ -108,7 +108,7 @@ class Job:
             report = self.report if not self.request.dry_run else None
             written = report.imported + report.replaced if report is not None else 0
             self.vault.audit.note("import", returned=written)
-            self.vault.embed_what_lacks()
+            self.vault.upkeep.embed_what_lacks()
 
     def _wrote(self, report: ImportReport) -> None:
         self.report = report

@@ -99,7 +99,7 @@ async def job_page(datasette: Any, request: Any) -> Response:
         "path": path,
         "address": address,
         "job": job.as_dict(await _embedding(vault)),
-        "later": vault.embeds_later,
+        "later": vault.upkeep.embeds_later,
         "running": job.running,
         "listed": await _listed(request, vault, job),
         # the search that lists what was imported, as narrow as the request allows
@@ -124,7 +124,7 @@ async def job_json(datasette: Any, request: Any) -> Response:
 async def _embedding(vault: Vault) -> EmbeddingNow | None:
     """What is embedded in the background, of the collections that the asker may search."""
     scope = asker.get().on(vault.database).search
-    return await work.run(lambda: vault.embedding_now(scope)) if scope else None
+    return await work.run(lambda: vault.upkeep.embedding_now(scope)) if scope else None
 
 
 async def _received(request: Any) -> Upload:

@@ -20,14 +20,7 @@ from pathlib import Path
 from memory_store import host
 from memory_store.access import STRICT
 from memory_store.errors import LockedError, MemoryStoreError, StorageError
-from memory_store.host import (
-    EVERYTHING,
-    BackgroundEmbedding,
-    FileAccess,
-    MemoryStore,
-    Scope,
-    Searchers,
-)
+from memory_store.host import EVERYTHING, FileAccess, MemoryStore, Scope
 
 from .. import background
 from ..audit.recorder import Recorder
@@ -36,8 +29,8 @@ from ..permissions.asker import NO_ASKER, asker
 from ..permissions.membership import Membership
 from ..permissions.sessions import Sessions
 from . import opening
-from .embedding import EmbeddingNow
 from .questions import Pairs, Questions
+from .upkeep import Upkeep
 from .views import Views
 
 OPENING_PATIENCE = 2.0
@@ -89,15 +82,12 @@ class Vault:
         self.questions = Questions()
         self.sessions = Sessions()
         self.views = Views()
+        self.upkeep = Upkeep(settings, self.log)
         self.vault_id = ""
         self.strict = True  # until it was opened once: nothing is shown that might be sealed
         self.unlock_id: str | None = None
         self.problem: str | None = None
         self._store: MemoryStore | None = None
-        self._searchers: Searchers | None = None
-        self._processes = 0
-        self._stays = False
-        self._embedding: BackgroundEmbedding | None = None
         self._resting = False
         self._membership: Membership | None = None
         self._members_unknown = False
@@ -204,43 +194,11 @@ class Vault:
             return self._membership
 
     def stay(self) -> None:
-        """For a server that stays, whenever it is open: search in processes of its own, and embed
-        in the background."""
+        """For a server that stays: run its upkeep whenever it is open."""
         with self._held():
-            self._processes, self._stays = self.settings.search_processes, True
+            self.upkeep.stay()
             if self._store is not None:
-                self._search_elsewhere(self._store)
-                self._embed_later(self._store)
-
-    @property
-    def embeds_later(self) -> bool:
-        """Whether memories written in words alone are embedded in the background."""
-        return self._embedding is not None
-
-    def embed_what_lacks(self, *, found_by_search: bool = False) -> None:
-        """Embed in the background what has no vectors yet. Waits for nothing."""
-        embedding = self._embedding
-        if embedding is None:
-            return
-        if found_by_search:
-            embedding.look()
-        else:
-            embedding.begin()
-
-    def embedding_now(self, scope: Scope) -> EmbeddingNow | None:
-        """What of these collections is being embedded; ``None`` where nothing is.
-
-        Counts the collections of ``scope`` alone. Work for a thread. No use of the vault: a page
-        that is left open and asks again keeps no vault open.
-        """
-        embedding, store = self._embedding, self._store
-        if embedding is None or store is None or not embedding.running or not scope:
-            return None
-        with suppress(LockedError):
-            now = store.limited_to(scope).embedding()
-            if now.left:
-                return EmbeddingNow(now.left, embedding.seconds_left(now.words_left))
-        return None
+                self.upkeep.begin(self._store, read_only=bool(self.access.read_only))
 
     def open_configured(self, patience: float = -1) -> None:
         """Open with the key that the configuration or the environment names, if it fits.
@@ -423,19 +381,7 @@ class Vault:
         if older is not None:
             self.log(older)
         background.begin("hybrid-warm", lambda: _warm(store))
-        self._search_elsewhere(store)
-        self._embed_later(store)
-
-    def _search_elsewhere(self, store: MemoryStore) -> None:
-        if self._processes and self._searchers is None:
-            self._searchers = Searchers(store, self._processes, self.log)
-            store.search_through(self._searchers.ask)
-
-    def _embed_later(self, store: MemoryStore) -> None:
-        wanted = self._stays and self.settings.background_embedding and not self.access.read_only
-        if wanted and self._embedding is None:
-            self._embedding = BackgroundEmbedding(store, self.log, background.begin)
-            self._embedding.begin()
+        self.upkeep.begin(store, read_only=bool(self.access.read_only))
 
     def _wipe(self, reason: str = "", *, exchanged: bool = False) -> None:
         """Let go of the store, and say for what ``reason``.
@@ -443,18 +389,14 @@ class Vault:
         What belongs to an ``exchanged`` file, members too, goes into no other one.
         """
         store, self._store, self.unlock_id = self._store, None, None
-        searchers, self._searchers = self._searchers, None
-        embedding, self._embedding = self._embedding, None
-        if embedding is not None:
-            embedding.stop()
+        end_searches = self.upkeep.end()
         self._membership = self._revision = None
         self.sessions.wipe()
         self.questions.wipe()
         self.views.wipe()
         if store is not None:  # no key stays, also where a later step fails
             self._to_close.callback(store.close)
-        if searchers is not None:
-            self._to_close.callback(searchers.stop)
+        self._to_close.callback(end_searches)
         if store is None:
             return
         if exchanged:

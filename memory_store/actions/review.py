@@ -96,8 +96,9 @@ def listed(opened: Opened, *, limit: int = MOST) -> Review:
 
 
 @action(EDIT, writes=True, counts=lambda _: (2, 1))
-def keep(opened: Opened, one: str, other: str) -> None:
-    """Keep both of a pair: they are not shown as one again. Raises NotFoundError."""
+def keep(opened: Opened, one: str, other: str, *, group: str = "") -> None:
+    """Keep both of a pair: they are not shown as one again. ``group`` is what the trash calls this
+    change (empty: a random name). Raises NotFoundError."""
     newer, older = _opened_pair(opened.vault, one, other)
     said = [*newer.metadata.get(DISTINCT, ()), older.id]
     change = MemoryChange(newer.id, metadata={**newer.metadata, DISTINCT: said})
@@ -105,28 +106,35 @@ def keep(opened: Opened, one: str, other: str) -> None:
     if CONFLICT_OF in older.metadata:
         kept = {name: value for name, value in older.metadata.items() if name != CONFLICT_OF}
         changes.append(MemoryChange(older.id, metadata=kept, remove_topics=(CONFLICT_TOPIC,)))
-    change_many(opened, changes)
+    change_many(opened, changes, group=group)
 
 
 @action(EDIT, writes=True, counts=lambda _: (2, 2))
-def merge(opened: Opened, one: str, other: str) -> Memory:
+def merge(opened: Opened, one: str, other: str, *, group: str = "") -> Memory:
     """Make one memory of a pair: the newer, with the topics of both, and with the older's text
-    below its own where that says more. The older goes to the trash. Raises NotFoundError."""
+    below its own where that says more. The older goes to the trash. ``group`` as in :func:`keep`.
+
+    Raises NotFoundError, and BadInputError for a pair of two collections: a text that a few may
+    read must not get among others'.
+    """
     newer, older = _opened_pair(opened.vault, one, other)
+    if newer.collection != older.collection:
+        raise BadInputError("they are in different collections: move one first", "other")
+    change_as = Change(group=group) if group else Change()
     topics = tuple(topic for topic in older.topics if topic != CONFLICT_TOPIC)
     change = MemoryChange(newer.id, add_topics=topics, expected_version=newer.version)
     if _words(older.text) not in _words(newer.text):
         change = replace(change, text=f"{newer.text.rstrip()}\n\n{older.text.lstrip()}")
-    merged = change_many(opened, [change])[0]
-    remove_many(opened, {older.id: older.version}, Change())
+    merged = change_many(opened, [change], group=change_as.group)[0]
+    remove_many(opened, {older.id: older.version}, change_as)
     return merged
 
 
 @action(EDIT, writes=True, counts=lambda _: (2, 2))
-def supersede(opened: Opened, older: str, newer: str) -> Memory:
+def supersede(opened: Opened, older: str, newer: str, *, group: str = "") -> Memory:
     """Let a memory take the place of another, which stays, and is valid until the new one began.
 
-    Raises NotFoundError, BadInputError.
+    ``group`` as in :func:`keep`. Raises NotFoundError, BadInputError.
     """
     vault = opened.vault
 
@@ -135,7 +143,7 @@ def supersede(opened: Opened, older: str, newer: str) -> Memory:
         if old.id == new.id:
             raise BadInputError("a memory cannot take its own place", "newer")
         after = drafts.next_version(new, supersedes=old.id)
-        write(opened, with_succession(vault, [after]))
+        write(opened, with_succession(vault, [after]), group=group)
         return shown(vault, [after])[0]
 
     return again_if_overtaken(vault, attempt)

@@ -26,7 +26,7 @@ from memory_store.records import (
 )
 from memory_store.search.query.language import resolve_mode
 from memory_store.search.query.more_like_this import unknown
-from memory_store.session.extras import lexicons
+from memory_store.session.extras import lexicons, trigrams
 from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.audit_events import SEARCH
 from memory_store.vault.page_keys import PageKeys
@@ -166,6 +166,7 @@ def context(opened: Opened) -> SearchContext:
         database=str(shown_vault(vault.path)),
         strict=settings.strict,
         lexicon=lambda wanted: lexicons(vault, snapshot, wanted),
+        trigrams=lambda: trigrams(vault, snapshot),
     )
 
 

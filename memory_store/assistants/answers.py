@@ -45,11 +45,13 @@ COLUMNS = ("id", "title", "preview", "score", "type", "created")  # of a compact
 
 
 class Area(Struct, frozen=True, omit_defaults=True):
-    """A region of the landscape: topics that stand together, named by the first."""
+    """A region of the landscape: topics that stand together, named by the first; or memories of a
+    folder, or near in meaning, with the words that are frequent in them."""
 
     name: str
     memories: int
     topics: Sequence[str] = ()
+    words: Sequence[str] = ()
     open_tasks: int = 0
     first: str = ""
     last: str = ""

@@ -135,7 +135,7 @@ def _inlined(schema: Any, components: Mapping[str, Any]) -> Any:
 TOOLS: tuple[Tool, ...] = (
     Tool(
         "memory_start",
-        "Call once when a conversation begins: preferences, topics, open tasks and "
+        "Call once at the beginning: preferences, topics, open tasks and "
         f"what is new in the user's memories. {DATA}",
         Start,
         Started,
@@ -151,7 +151,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "memory_landscape",
-        f"Map of what is in the memories, by topics that stand together. {DATA}",
+        f"Map of what is in the memories. {DATA}",
         Survey,
         Mapped,
         reads.survey,
@@ -168,7 +168,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "code_outline",
-        "Definitions of a file with lines, and its imports.",
+        "Definitions of a file with lines, and imports.",
         code.Outline,
         code.Told,
         code.outline,
@@ -176,7 +176,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "code_symbols",
-        "Where a name is defined, and who uses it.",
+        "Where a name is defined and used.",
         code.Symbols,
         code.Told,
         code.symbols,
@@ -184,7 +184,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "code_impact",
-        "Files that depend on a file or symbol: steps away, path, lines.",
+        "Files that depend on a file or symbol: steps, path, lines.",
         code.Impact,
         code.Told,
         code.impact,

@@ -54,11 +54,12 @@ class Word(NamedTuple):
     highlighted: bool
 
 
-def print_answer(response: SearchResponse, more: str = "") -> None:
+def print_answer(response: SearchResponse, more: str = "", *, by_ref: bool = False) -> None:
     """The ranked results, how many memories were opened, how to see ``more``, what was missing.
 
     Where no reranker was chosen, a usual state, that is said in a few words; what
-    mends it is said by ``doctor``, in JSON and with an explanation.
+    mends it is said by ``doctor``, in JSON and with an explanation. ``by_ref``: results are known
+    by their files, not by their ids.
     """
     wanted = response.explain or chosen(RERANKER_VARIABLE)
     usual = [] if wanted else [n for n in response.degraded if n.startswith(NO_RERANKER)]
@@ -76,7 +77,7 @@ def print_answer(response: SearchResponse, more: str = "") -> None:
         if response.certain and row.band == WEAK and before not in (None, WEAK):
             click.echo(styled("These may fit\n", DIM, colour))
         before = row.band
-        lines = result_lines(row, columns(), colour)
+        lines = result_lines(row, columns(), colour, by_ref=by_ref)
         if row.id in ways:
             way = account_lines(ways[row.id], columns() - len(INDENT), colour)
             lines += [INDENT + line for line in way]
@@ -113,7 +114,7 @@ def budget_line(budget: Mapping[str, Any]) -> str:
     return printable_line(line)
 
 
-def result_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
+def result_lines(row: SearchResult, room: int, colour: bool, *, by_ref: bool = False) -> list[str]:
     """One result: rank, score and title · facts · preview. Lines fit ``room`` cells."""
     score = round(row.score * 100)
     head = f"{row.rank:>2}  {bar(row.score)} {score:>3}  "
@@ -131,7 +132,8 @@ def result_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
         ]
     facts = [row.type, row.created[:10], " ".join(f"#{topic}" for topic in row.topics)]
     facts += [f"superseded by {row.superseded_by[:SHORT_ID]}"] if row.superseded_by else []
-    facts_line = " · ".join(printable_line(fact) for fact in [*facts, row.id[:SHORT_ID]] if fact)
+    facts.append((row.ref or "") if by_ref else row.id[:SHORT_ID])
+    facts_line = " · ".join(printable_line(fact) for fact in facts if fact)
     preview = preview_words(row)
     return [
         f"{head}{styled(title, BOLD, colour)}",

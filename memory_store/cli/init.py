@@ -168,6 +168,8 @@ def _chosen_passphrase(
             "say how the vault is to be opened: --key-file PATH, --passphrase or --keyring",
             "key-file",
         )
+    if not (passphrase or found):
+        click.echo("Choose a passphrase. It opens the vault, and is kept nowhere.", err=True)
     chosen = new_passphrase(found, PASSPHRASE_VARIABLE)
     if len(chosen) < WEAK_PASSPHRASE:
         thief = "has both the file and the device key" if device_key else "has the file"
@@ -191,7 +193,8 @@ def _print_how_to_open(
         click.echo(f"    export MEMORY_STORE_KEY_FILE={shlex.quote(file)}\n")
     if passphrase:
         click.echo("Your passphrase is asked for in a terminal, or taken from")
-        click.echo("MEMORY_STORE_PASSPHRASE.\n")
+        click.echo("MEMORY_STORE_PASSPHRASE. To be asked once for a while:\n")
+        click.echo(f"    memory-store unlock {vault}".rstrip() + "\n")
     if keyring:
         click.echo("The key in your operating system's keyring is found by itself.\n")
     click.echo(f"Next:\n\n    memory-store import {vault}~/notes")

@@ -25,22 +25,26 @@ if TYPE_CHECKING:
     from memory_store.records.landscape import Landscape, LandscapeRegion
     from memory_store.store import MemoryStore
 
-NOTHING = "No memory has a topic yet. Topics come with --topic, or as #hashtags of a text."
-SHOWN = 6  # topics of a region
+NOTHING = (
+    "No memories belong together yet. They do by topics (--topic, or #hashtags of a text), by the "
+    "folder they were imported from, or by meaning, from three on."
+)
+SHOWN = 6  # topics of a region, or telling words
 
 
 @vault_command()
 @request_option("as_of")
 @json_option("Print the landscape as JSON")
 def landscape(store: MemoryStore, as_of: str | None, as_json: bool) -> None:
-    """Show what is in a vault: topics that stand together and lie near in meaning.
+    """Show what is in a vault: memories that belong together by topics, folder or meaning.
 
     \b
     memory-store landscape notes.db
     memory-store landscape notes.db --as-of 2024-05-01
     memory-store landscape notes.db --json
 
-    Each region is named by the topic that most of it has. The same memories always make the same
+    Each region is named by the topic that most of it has; memories without topics by their folder,
+    or by words that are frequent there and rare elsewhere. The same memories always make the same
     landscape.
     """
     found = store.landscape(as_of=as_of)
@@ -53,16 +57,18 @@ def _lines(found: Landscape) -> Iterator[str]:
     for one in found.regions:
         others = [name for name in one.topics if name != one.name][:SHOWN]
         name = printable_line(one.name)
-        more = "  " + " ".join(f"#{printable_line(topic)}" for topic in others) if others else ""
+        said = [f"#{printable_line(topic)}" for topic in others]
+        said = said or [printable_line(word) for word in one.words if word not in one.name]
+        more = "  " + " ".join(said) if said else ""
         line = shortened(f"{one.memories:>{width},}  {name}{more}", room)
         head, _, tail = line.partition(name)
         yield f"{head}{styled(name, BOLD, colour)}{styled(tail, DIM, colour)}" if tail else line
         yield styled(shortened(f"{'':{width}}  {_facts(one)}", room), DIM, colour)
     if found.others:
         names = " ".join(f"#{printable_line(topic)}" for topic in found.other_topics)
-        yield shortened(f"{found.others:>{width},}  in smaller ones: {names}", room)
+        yield shortened(f"{found.others:>{width},}  in smaller ones{names and f': {names}'}", room)
     if found.without and found.regions:
-        yield f"{found.without:>{width},}  without a topic"
+        yield f"{found.without:>{width},}  without topic and folder, and near to no others"
 
 
 def _facts(one: LandscapeRegion) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from msgspec import Struct, field
 
 from memory_store.cli.terminal import HereOnly, printable_line
@@ -29,7 +30,7 @@ from memory_store.cli.vault_argument import (
     VaultCommand,
     database_argument,
 )
-from memory_store.errors import BadInputError, LockedError
+from memory_store.errors import BadInputError, LockedError, WrongKeyError
 from memory_store.paths import named_as
 from memory_store.records import OPTIONS, TYPES
 
@@ -163,7 +164,12 @@ def unlocked(
             f"{database} is locked: --passphrase needs a terminal, or set {PASSPHRASE_VARIABLE}"
         )
     ask = (lambda: asked_passphrase(database)) if at_terminal() else None
-    return open_store(database, key_file=key_file, ask_passphrase=ask)
+    return open_store(database, key_file=key_file, ask_passphrase=ask, refused=_try_again)
+
+
+def _try_again(_: WrongKeyError) -> None:
+    words = "That is neither the passphrase nor the recovery code. Try again; Ctrl-C stops."
+    click.echo(words, err=True)
 
 
 def at_terminal() -> bool:
@@ -268,30 +274,35 @@ SHORT_MODES = {"literal": "literal", "semantic": "hybrid", "structural": "struct
 
 
 def mode_options(function: Callable[..., None]) -> Callable[..., None]:
-    """``--mode``, and flags that are short for some of its values; the command gets ``mode``.
-
-    Two of them that mean different modes are refused.
-    """
+    """``--mode``, and flags that are short for some of its values; the command gets ``mode``."""
 
     @functools.wraps(function)
     def command(*given: Any, **parameters: Any) -> None:
-        flags = [name for name in SHORT_MODES if parameters.pop(f"mode_{name}")]
-        if len(flags) > 1:
-            raise click.UsageError(f"choose one of --{' and --'.join(flags)}")
-        for flag in flags:
-            named, meant = parameters["mode"], SHORT_MODES[flag]
-            source = click.get_current_context().get_parameter_source("mode")
-            if source is click.core.ParameterSource.COMMANDLINE and named != meant:
-                raise click.UsageError(
-                    f"--{flag} is short for --mode {meant}: leave out --mode {named} or --{flag}"
-                )
-            parameters["mode"] = meant
+        for flag in SHORT_MODES:
+            del parameters[f"mode_{flag}"]
+        parameters["mode"] = chosen_mode(click.get_current_context())
         function(*given, **parameters)
 
     for flag, meant in reversed(SHORT_MODES.items()):
         help = f"Short for --mode {meant}" + (": by words and meaning" if meant == "hybrid" else "")
         command = click.option(f"--{flag}", f"mode_{flag}", is_flag=True, help=help)(command)
     return request_option("mode")(command)
+
+
+def chosen_mode(ctx: click.Context) -> str:
+    """The mode that ``--mode`` and its short forms say. Raises UsageError where they disagree."""
+    named: str = ctx.params["mode"]
+    flags = [name for name in SHORT_MODES if ctx.params[f"mode_{name}"]]
+    if not flags:
+        return named
+    if len(flags) > 1:
+        raise click.UsageError(f"choose one of --{' and --'.join(flags)}")
+    flag, meant = flags[0], SHORT_MODES[flags[0]]
+    if named != meant and ctx.get_parameter_source("mode") is ParameterSource.COMMANDLINE:
+        raise click.UsageError(
+            f"--{flag} is short for --mode {meant}: leave out --mode {named} or --{flag}"
+        )
+    return meant
 
 
 FORMS = {

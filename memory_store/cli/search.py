@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +13,9 @@ from msgspec.structs import replace
 
 from memory_store.cli.options import (
     SCOPE,
+    Lent,
     at_terminal,
+    chosen_mode,
     completed_by,
     mode_options,
     request_options,
@@ -21,7 +25,7 @@ from memory_store.cli.options import (
 )
 from memory_store.cli.rows import write_json, write_rows
 from memory_store.cli.terminal import SHORT_ID, here_only, printable_line
-from memory_store.cli.vault_argument import VaultCommand
+from memory_store.cli.vault_argument import VaultCommand, names_a_vault
 from memory_store.errors import BadInputError
 from memory_store.records import RESULT_COLUMNS, SearchResult, search_request
 
@@ -30,8 +34,10 @@ if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
 _TABLE_COLUMNS = ("rank", "score", "title", "type", "created", "topics", "id")
+_FOLDER_COLUMNS = (*_TABLE_COLUMNS[:-1], "ref")
 
 
+IN = "--in"
 USUAL = ("mode", "limit", "recipe", "status", "min-score", "budget", "budget-ms")
 """The options whose usual values ``config.yaml`` may say, under ``search``."""
 
@@ -41,6 +47,23 @@ class QueryCommand(VaultCommand):
 
     Options that are not given have the values of ``config.yaml``.
     """
+
+    def needs_none(self, args: list[str]) -> bool:
+        options = args[: args.index("--")] if "--" in args else args
+        return any(one == IN or one.startswith(f"{IN}=") for one in options)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        folder = ctx.params.get("in_folder")
+        if folder is None:
+            return super().invoke(ctx)
+        here_only("a folder")
+        _refuse_what_needs_a_vault(ctx.params)
+        from memory_store.cli.folder import folder_in_memory
+
+        meaning = chosen_mode(ctx) == "vector" or ctx.params["mode_semantic"]
+        with folder_in_memory(folder, embed=meaning) as store:
+            ctx.params["database"], ctx.obj = store.path, Lent(store, ())
+            return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.default_map = _usual_options()
@@ -62,11 +85,19 @@ class QueryCommand(VaultCommand):
     "--page", type=click.IntRange(min=1), default=1, help="This page, each of --limit results"
 )
 @request_options("continue", "explain", "why")
+@click.option(
+    IN,
+    "in_folder",
+    metavar="FOLDER",
+    type=click.Path(exists=True, file_okay=False, resolve_path=True, path_type=Path),
+    help="Search this folder, which was not imported, in memory: no vault, no key, nothing kept",
+)
 @row_options("Print the object of the JSON API")
 def search(
     store: MemoryStore,
     query: tuple[str, ...],
     interactive: bool,
+    in_folder: Path | None,
     form: str,
     page: int,
     **options: Any,
@@ -81,6 +112,7 @@ def search(
     \b
     memory-store search notes.db --like 3f2a91c0
     memory-store search -i
+    memory-store search --in ~/src/flask "where are session cookies signed"
 
     QUERY may be - for standard input.
     """
@@ -90,16 +122,22 @@ def search(
         return
     asked = search_request(text_or_stdin(words).strip() if words == "-" else words, **options)
     response = _page(store, asked, page)
+    more = _more(response, asked, page)
+    if in_folder is not None:
+        from memory_store.cli.folder import without_vault
+
+        response = without_vault(response)
     if form == "text":
         from memory_store.cli.answers import print_answer
 
-        print_answer(response, _more(response, asked, page))
+        print_answer(response, more, by_ref=in_folder is not None)
         return
     if form == "json":
         write_json(response.as_dict())
         return
     shown = {"table": _for_people, "csv": _titled}.get(form, SearchResult.as_dict)
-    columns = _TABLE_COLUMNS if form == "table" else RESULT_COLUMNS
+    table = _TABLE_COLUMNS if in_folder is None else _FOLDER_COLUMNS
+    columns = table if form == "table" else RESULT_COLUMNS
     write_rows(form, [shown(row) for row in response.rows], columns)
     for line in response.remarks():
         click.echo(printable_line(line), err=True)
@@ -116,6 +154,22 @@ def _usual_options() -> dict[str, Any]:
                 f"{config_file()}: {SEARCH}: {name!r} cannot be set here. There are {known}", SEARCH
             )
     return {name.replace("-", "_"): value for name, value in usual.items()}
+
+
+def _refuse_what_needs_a_vault(given: Mapping[str, Any]) -> None:
+    """Options and arguments that mean a vault, beside a folder that is searched without one."""
+    key = next((name for name in ("key_file", "passphrase") if given[name]), None)
+    if key:
+        raise BadInputError(f"{key}: {IN} needs no key: leave it out", key)
+    if given["interactive"]:
+        raise BadInputError(f"-i searches a vault: leave out {IN} or -i", "interactive")
+    if given["continue_"]:
+        raise BadInputError(
+            f"continue: {IN} keeps nothing between two searches: use --page", "continue"
+        )
+    first, *others = given["query"] or ("",)
+    if others and names_a_vault(first):
+        raise BadInputError(f"{IN} searches its folder alone: leave out {first}", "in")
 
 
 def _choose(store: MemoryStore, words: str, options: dict[str, Any]) -> None:

@@ -72,13 +72,19 @@ class VaultCommand(click.Command):
         if ctx.resilient_parsing and args and args[-1].startswith("-"):
             args = args[:-1]  # its value is still to come: the Tab key was pressed for it
         given = self._given(ctx, args)
-        if given and is_address(given[0]):
+        if self.needs_none(args):
+            args = [os.devnull, *args]
+        elif given and is_address(given[0]):
             refuse_password(given[0])
         elif not self._names_a_vault(given):
             from memory_store.configuration import default_vault
 
             args = [str(default_vault()), *args]
         return super().parse_args(ctx, args)
+
+    def needs_none(self, args: list[str]) -> bool:
+        """Whether these arguments ask for something else than a vault: then none of them is DB."""
+        return False
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
@@ -107,15 +113,16 @@ class VaultCommand(click.Command):
         others = [one for one in self.params if isinstance(one, click.Argument)][1:]
         needed = sum(one.nargs if one.nargs > 0 else 1 for one in others if one.required)
         if len(given) <= needed:
-            return bool(given) and _is_vault(given[0])
+            return bool(given) and names_a_vault(given[0])
         if not others or (len(given) > len(others) and all(one.nargs == 1 for one in others)):
             return True
         if not given[0].endswith(SUFFIX):
-            return _is_vault(given[0])
-        return not self.takes_files or not os.path.exists(given[0]) or _is_vault(given[0])
+            return names_a_vault(given[0])
+        return not self.takes_files or not os.path.exists(given[0]) or names_a_vault(given[0])
 
 
-def _is_vault(name: str) -> bool:
+def names_a_vault(name: str) -> bool:
+    """Whether there is a file of that name, and it holds a vault."""
     from memory_store.errors import StorageError
     from memory_store.unlocking import is_vault
 

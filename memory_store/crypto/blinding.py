@@ -22,6 +22,7 @@ TAG_BYTES = 16
 SUM_MODULUS = 1 << (8 * TAG_BYTES)
 TERM_BYTES = 8
 STREAM_BLOCK = 1 << 20
+GRAM_BITS = 24  # 30,000 grams of a segment: 1 in 560 of its look-ups finds another's texts, too
 ID_TAG_BITS = 40  # 256 tags among a million memories: one chance in 4,000 that two are equal
 CACHED_TERMS = 400_000  # about 40 MB: every distinct word of a very large import
 
@@ -178,19 +179,20 @@ class Adder(BlockKey):
 
 
 class Blinder:
-    """The keyed hashes of one collection's index: terms, pairs of terms, topics.
+    """The keyed hashes of one collection's index: terms, pairs of terms, grams, topics.
 
     A term's hash covers its language, so that a stem of one language never meets another's.
     ``remember=True`` caches words for an import and is never used for a long-lived blinder:
     while a vault is unlocked its memory holds no words.
     """
 
-    __slots__ = ("_known", "_pairs", "_terms", "_topics")
+    __slots__ = ("_grams", "_known", "_pairs", "_terms", "_topics")
 
     def __init__(self, collection_key: SecretKey, *, remember: bool = False) -> None:
         self._terms = Tagger(collection_key.derive("term"))
         self._topics = Tagger(collection_key.derive("topic"))
         self._pairs = BlockKey(collection_key.derive("pair"))
+        self._grams = BlockKey(collection_key.derive("gram"))
         self._known: dict[tuple[str, str], int] | None = {} if remember else None
 
     def term(self, language: str, stem: str) -> int:
@@ -222,12 +224,22 @@ class Blinder:
         """The keyed hash of two adjacent terms, given their hashes."""
         return int(self.pairs((first, second))[0])
 
+    def grams(self, numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
+        """The keyed hashes of grams, each below 2 ** 24, in their order: as :meth:`pairs`, of the
+        gram's number and 0. Two grams may share one: such a hash says "maybe"."""
+        import numpy as np
+
+        blocks = np.zeros((len(numbers), 2), dtype="<u8")
+        blocks[:, 0] = numbers
+        hashed = self._grams.hashed(blocks.tobytes())
+        return (hashed & np.uint64((1 << GRAM_BITS) - 1)).astype(np.uint32)
+
     def topic(self, normalised: str) -> bytes:
         """The 16-byte keyed hash of a normalised topic."""
         return self._topics.tag(normalised.encode())
 
     def wipe(self) -> None:
-        for key in (self._terms, self._topics, self._pairs):
+        for key in (self._terms, self._topics, self._pairs, self._grams):
             key.wipe()
         if self._known is not None:
             self._known.clear()

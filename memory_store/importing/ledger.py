@@ -150,7 +150,8 @@ class Ledger:
 
     def note_sources(self) -> None:
         """Keep on this machine that the sources written here are the newest there are."""
-        note(self.vault.keyring, *self._sources.values())
+        if self._sources:
+            note(self.vault.keyring, *self._sources.values())
 
     def remember(self, sources: Sequence[str]) -> None:
         """Seal each imported path with its options, for the next ``import`` without a path."""
@@ -164,7 +165,7 @@ class Ledger:
 
         Each at most once; none that was edited here since, for the edit would be lost.
         """
-        source = self.source_of(path)
+        source = None if path == UPLOADED else self.source_of(path)
         if source is None:
             return None
         if path not in self._contents:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from memory_store.index.extras import ExtraKind
 from memory_store.index.lexicon import LEXICON
 from memory_store.index.outlines import OUTLINES
+from memory_store.index.places import PLACES
+from memory_store.index.trigrams import TRIGRAMS
 
-KINDS: dict[str, ExtraKind] = {kind.name: kind for kind in (LEXICON, OUTLINES)}
+KINDS: dict[str, ExtraKind] = {kind.name: kind for kind in (LEXICON, OUTLINES, PLACES, TRIGRAMS)}
 """Name → kind. The name stands in clear in the file, and never changes."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from memory_store.index.landscape import document_means, unit_rows_of
+from memory_store.index.meanings import document_means, unit_rows_of
 from memory_store.index.snapshot import Mask, Snapshot
 
 MOST_COMPARED = 12_000  # memories: each with each is 28 billion multiplications, some seconds

@@ -58,7 +58,7 @@ WRITES = (
 COMMAND, ASSISTANT = "command", "mcp"
 """Kinds of what a keeper is asked to do; the second is a command, too."""
 OF_ENTRIES = ("install", "doctor")  # the words of mcp that serve no assistant
-LOCAL = ("--help", "-h", "-i", "--interactive", "--passphrase", "--expander")
+LOCAL = ("--help", "-h", "-i", "--interactive", "--in", "--passphrase", "--expander")
 """Words of what a command does itself."""
 
 CONNECT_SECONDS = 1.0

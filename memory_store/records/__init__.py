@@ -46,7 +46,7 @@ from memory_store.records.request import (
     search_request,
     several,
 )
-from memory_store.records.review import Review, Reviewed, ReviewedPair
+from memory_store.records.review import Decision, Review, Reviewed, ReviewedPair
 from memory_store.records.searches import (
     RESULT_COLUMNS,
     Match,

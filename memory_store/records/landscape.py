@@ -1,7 +1,7 @@
-"""The landscape of a vault: its topics in regions, each with what stands there.
+"""The landscape of a vault: its memories in regions, each with what stands there.
 
-Boundary: names of topics and titles are opened text. They live for one call, are never cached by
-this package and never logged.
+Boundary: names of topics and folders, words and titles are opened text. They live for one call, are
+never cached by this package and never logged.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ class Landmark(Struct, frozen=True):
 
 
 class LandscapeRegion(Struct, frozen=True):
-    """Topics that stand together and lie near in meaning, the one it is named by first.
+    """Memories that belong together.
 
-    ``topics`` counts the memories of each, ``types`` those of each type; ``first`` and ``last`` are
-    the days of its oldest and newest memory. ``x``, ``y`` and ``radius`` are its place on a map of
-    1,000 by 640.
+    By ``kind``: ``topic`` is topics that stand together and lie near in meaning, the one it is
+    named by first; ``folder`` what lies in a folder, and ``meaning`` what lies near in meaning, of
+    memories that have no topic. ``words`` are frequent here and rare elsewhere. ``topics`` counts
+    the memories of each, ``types`` those of each type; ``first`` and ``last`` are the days of its
+    oldest and newest memory. ``x``, ``y`` and ``radius`` are its place on a map of 1,000 by 640.
     """
 
     name: str
@@ -40,13 +42,16 @@ class LandscapeRegion(Struct, frozen=True):
     x: float = 0.0
     y: float = 0.0
     radius: float = 0.0
+    kind: str = "topic"
+    words: tuple[str, ...] = ()
 
 
 class Landscape(Struct, frozen=True):
     """The regions of all ``memories``, the largest first.
 
     ``others`` counts the memories of regions too small to be shown, ``other_topics`` the topics
-    that name those; ``without`` counts memories in no region: without a topic, and near to none.
+    that name those; ``without`` counts memories in no region: without topic and folder, and near to
+    none.
     """
 
     memories: int

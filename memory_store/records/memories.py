@@ -86,11 +86,11 @@ class MemoryChange(Struct, frozen=True, forbid_unknown_fields=True):
     expected_version: int | None = field(default=None, name="version")
 
 
-R = TypeVar("R", MemoryDraft, MemoryChange)
+R = TypeVar("R", bound=Struct)
 
 
 def read_record(record: type[R], values: Any) -> R:
-    """The draft or the change that a JSON object or keywords make; ``None`` is "not said".
+    """The record that a JSON object or keywords make; ``None`` is "not said".
 
     Raises BadInputError naming the field as the record spells it in JSON.
     """

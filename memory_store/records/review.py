@@ -7,7 +7,7 @@ cached by this package and never logged.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -58,3 +58,17 @@ class Review(Struct, frozen=True):
         """The review as JSON-ready data."""
         found: dict[str, Any] = msgspec.to_builtins(self)
         return found
+
+
+class Decision(Struct, frozen=True, forbid_unknown_fields=True):
+    """What becomes of a pair, or of one memory, by ``do``.
+
+    With a pair, ``newer`` and ``older``: ``keep`` both, ``merge`` them, or ``supersede`` the
+    older. With one, its ``id``: ``delete`` it, call it ``valid`` again, or add ``topics``.
+    """
+
+    do: Literal["keep", "merge", "supersede", "delete", "valid", "topics"]
+    newer: str = ""
+    older: str = ""
+    id: str = ""
+    topics: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memory_store.crypto.blinding import Blinder
     from memory_store.index.lexicon import Lexicon
     from memory_store.index.snapshot import Part, Snapshot
+    from memory_store.index.trigrams import Trigrams
     from memory_store.index.vectors import VectorIndex
     from memory_store.models.embedder import Embedder
     from memory_store.models.reranker import Reranker
@@ -39,7 +40,8 @@ class SearchContext(Struct, frozen=True):
     :class:`SealedMemory`). ``collection_names`` maps id to opened name;
     those ``unnamed`` map to their id, and what is in them is not to be named either.
     ``lexicon`` gives the words as spelled of those of some collections (``None``: of all) whose
-    memories may be opened; it is ``None`` where no word is to be corrected.
+    memories may be opened; it is ``None`` where no word is to be corrected. ``trigrams`` gives
+    those of the same, keyed, segment by segment.
     ``page_keys`` seal the place between two pages.
     ``by_places`` says that the caller may not read, so that orders and scores are to follow from
     places alone. ``parsed`` is the query where the caller had to take it apart before.
@@ -62,6 +64,7 @@ class SearchContext(Struct, frozen=True):
     find_expansion: Callable[..., bytes | None]
     keep_expansion: Callable[..., None]
     fetch_model: Callable[[], str]
+    trigrams: Callable[[], Iterable[tuple[Part, Trigrams]]] = tuple
     expander: str | None = None
     indexed_with: Mapping[str, CollectionSettings] = field(default_factory=dict)
     own_models: frozenset[str] = frozenset()

@@ -1,11 +1,11 @@
 """Search for a pattern: tried on the few memories that a sealed index allows.
 
-The *whole words* of a pattern say which memories can match: they are looked up as keyed hashes, and
-only memories that hold them are opened, 256 for a page. Its other words say which are tried first.
-A literal search tries a regular expression on RE2, whose time is linear in the text whatever the
-pattern; a structural one compares syntax.
+What a pattern cannot do without says which memories can match: texts, looked up as sealed trigrams,
+or whole words. Only memories that may hold them are opened, 256 for a page, in the order of BM25 of
+the words. A literal search tries a regular expression on RE2, whose time is linear in the text
+whatever the pattern; a structural one compares syntax.
 
-What is whole is explained in :mod:`memory_store.search.query.regular_expressions`.
+What a pattern needs is explained in :mod:`memory_store.search.query.regular_expressions`.
 
 Boundary: reads opened text; keeps nothing of it. Patterns may be secrets and are never logged.
 """
@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
-from memory_store.index.terms import has_term, keyword_scores, top_k
+from memory_store.index.terms import keyword_scores, top_k
 from memory_store.records import Match
 from memory_store.records.explanation import Analyse, Fetch, Open
 from memory_store.search.candidates import Candidate, Outcome, Scored
@@ -36,15 +35,12 @@ from memory_store.search.fusion.pool import above, to_come
 from memory_store.search.opening import Opening, conditions
 from memory_store.search.paging import Members, members
 from memory_store.search.query.analysis import Analysis, Blinding, filters
+from memory_store.search.query.holders import Holders
 from memory_store.search.query.language import option_filters
 from memory_store.search.query.patterns import PATTERNS, Pattern
 from memory_store.search.query.plan import Plan, Search
-from memory_store.search.query.regular_expressions import Needs
 from memory_store.search.trace import Trace
 from memory_store.text.identifiers import CODE
-
-if TYPE_CHECKING:
-    from memory_store.index.snapshot import Mask
 
 MOST_CANDIDATES = 256  # tried for one page; search.md: "at most 256"
 AT_ONCE = 256  # open at a time, where all are tried
@@ -74,13 +70,13 @@ def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple
         plan = replace(plan, options=replace(options, type=(CODE,)))
     with trace.stage(Analyse) as note:
         pattern = PATTERNS[plan.mode](options.query, options.language)
-        if not pattern.likely and not options.all_:
+        if pattern.needed.nothing and not options.all_:
             raise BadInputError(
-                "all: no index can narrow this pattern, for it has no whole word to look up; add "
-                "one, as in timeout=\\d+, or give --all (all=1) to open every memory and look",
+                "all: no index can narrow this pattern, for it needs no three characters in a row; "
+                "add some, as in timeout=\\d+, or give --all (all=1) to open every memory and look",
                 parameter="all",
             )
-        note.words = tuple(pattern.likely)
+        note.words = tuple(pattern.needed.named())
     with trace.stage(Fetch) as fetching:
         search, candidates, known = _fetched(context, plan, pattern, trace)
         plan = search.plan
@@ -163,13 +159,13 @@ def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
 def _fetched(
     context: SearchContext, plan: Plan, pattern: Pattern, trace: Trace
 ) -> tuple[Search, list[Candidate], Members | None]:
-    """Memories that hold what the pattern needs, still sealed: ranked by BM25 of its likely words,
+    """Memories that hold what the pattern needs, still sealed: ranked by BM25 of its words,
     then those without any, newest first."""
     snapshot, blinding, parsed = context.snapshot, Blinding(context), option_filters(plan.options)
-    words = tuple(pattern.likely)
+    words = tuple(pattern.needed.likely_words())
     groups = tuple(map(blinding.term, words))
     mask = snapshot.mask(filters(parsed, context, plan.options, blinding))
-    mask &= _holding(pattern.needed, context, blinding)
+    mask &= Holders(context).of(pattern.needed)
     analysis = Analysis(parsed, "", words, groups, (), (), mask, symbol_like=True)
     search = Search(context, plan, analysis, trace)
     found = keyword_scores(snapshot, groups, k1=plan.recipe.k1, b=plan.recipe.b, mask=mask)
@@ -190,16 +186,3 @@ def _fetched(
     held[[ordinal for ordinal, _ in listed]] = True
     known = members(plan.place, context.page_keys(), snapshot, held)
     return replace(search, plan=replace(plan, waiting=known.waiting)), candidates, known
-
-
-def _holding(needed: Needs, context: SearchContext, blinding: Blinding) -> Mask:
-    """bool [documents]: those that hold all words and one alternative of every choice."""
-    held = np.ones(context.snapshot.size, dtype=np.bool_)
-    for word in needed.words:
-        held &= has_term(context.snapshot, blinding.term(word))
-    for branches in needed.choices:
-        any_branch = np.zeros(context.snapshot.size, dtype=np.bool_)
-        for branch in branches:
-            any_branch |= _holding(branch, context, blinding)
-        held &= any_branch
-    return held

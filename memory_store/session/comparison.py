@@ -21,6 +21,7 @@ from memory_store.index.layout import Segment
 from memory_store.index.segment import IndexEntry
 from memory_store.index.snapshot import Part, Snapshot
 from memory_store.index.topics import topic_keys
+from memory_store.index.trigrams import TRIGRAMS, Trigrams, record_of
 from memory_store.records import Memory
 from memory_store.session.entries import Indexable, embedded_text, entry_of, epoch, indexable
 from memory_store.vault.keyring import Keyring
@@ -115,9 +116,11 @@ class EntryChecks:
             self.compared.words += 1
             blinder = self._keyring.of(memory.collection).blinder
             language = self._snapshot.language(ordinal)
-            made = (entry_of(item, blinder, language, facts_too=also) for also in (True, False))
+            made = [entry_of(item, blinder, language, facts_too=also) for also in (True, False)]
             if all(held.differs(row, one) for one in made):
                 found.append("words")
+            if held.differs_in_trigrams(row, made[0]):
+                found.append("trigrams")
             if ordinal in self._embedded and self._vectors_differ(ordinal, memory):
                 found.append("vectors")
         return found
@@ -177,6 +180,24 @@ class _PartOfChosen:
             or set(pairs) != {pair >> 32 for pair in entry.pairs}
             or int(self._segment.lengths[row]) != entry.length
         )
+
+    def differs_in_trigrams(self, row: int, entry: IndexEntry) -> bool:
+        """Whether one of those rows has trigrams, and others than an entry."""
+        if self._trigrams is None or not self._trigrams.written[row]:
+            return False
+        (hashes,) = self._of(row, self._stretches)
+        return bool(hashes != record_of(entry.extras[TRIGRAMS.name]).tolist())
+
+    @cached_property
+    def _trigrams(self) -> Trigrams | None:
+        extra = self._segment.extra(TRIGRAMS.name)
+        return extra if isinstance(extra, Trigrams) else None
+
+    @cached_property
+    def _stretches(self) -> tuple[Array, ...]:
+        assert self._trigrams is not None
+        hashes, rows = self._trigrams.of(self._wanted)
+        return self._by_row(rows, hashes)
 
     @staticmethod
     def _of(row: int, rows: Sequence[Array]) -> list[list[int]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from memory_store.errors import BadInputError, NotAVaultError
 from memory_store.session.collections import PERSONAL
 from memory_store.session.unlock import open_vault
 from memory_store.session.whole_vault import WholeVault
-from memory_store.sqlite import sqlite3
+from memory_store.sqlite import IN_MEMORY, WRITABLE, FileAccess, sqlite3
 from memory_store.text.tokens import ANALYSER_VERSION
 from memory_store.vault import device_keys
 from memory_store.vault.collections import insert_collection
@@ -30,7 +31,7 @@ from memory_store.vault.settings import (
     check_topics,
     write_settings,
 )
-from memory_store.vault.slots import OWNER, PASSPHRASE, Secret, insert_slots, made_slot
+from memory_store.vault.slots import KEY_FILE, OWNER, PASSPHRASE, Secret, insert_slots, made_slot
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.schema import FORMAT_VERSION
 
@@ -64,6 +65,19 @@ def create_vault(
     return open_vault(path, secrets[:1])
 
 
+def create_in_memory(name: Path) -> WholeVault:
+    """A vault that is in the memory of this process alone, and is gone once it is locked.
+
+    Its key is made here and given to nobody; nothing of it is written to any disk. Messages call it
+    by ``name``.
+    """
+    access = FileAccess(parameters=IN_MEMORY, place=f"/{os.urandom(16).hex()}")
+    key = Secret(KEY_FILE, key=SecretKey.generate())
+    with closing(Storage.open(name, access=access)):  # it ends with its last connection
+        _fill_new_vault(name, os.urandom(16), [key], None, "default", MEMORY, access)
+        return open_vault(name, [key], access)
+
+
 def _fill_new_vault(
     path: Path,
     vault: bytes,
@@ -71,8 +85,9 @@ def _fill_new_vault(
     device: SecretKey | None,
     profile: str,
     topics: str,
+    access: FileAccess = WRITABLE,
 ) -> None:
-    storage = Storage.open(path)
+    storage = Storage.open(path, access=access)
     try:
         if storage.begin_file():
             raise BadInputError(f"{path} is a vault already", "db")

@@ -22,11 +22,14 @@ from msgspec import Struct, msgpack
 from memory_store.code.facts import facts
 from memory_store.crypto.blinding import Blinder
 from memory_store.index.lexicon import LEXICON, Spelled
-from memory_store.index.outlines import OUTLINES
+from memory_store.index.outlines import OUTLINES, Outline
+from memory_store.index.places import PLACES, Place, place_in
 from memory_store.index.segment import IndexEntry
+from memory_store.index.trigrams import TRIGRAMS, Grams
 from memory_store.records import DONE_SUFFIX, Memory
 from memory_store.session.outlines import outline_of
 from memory_store.text.chunks import Span, passages, windows
+from memory_store.text.grams import grams
 from memory_store.text.identifiers import CODE, path_terms
 from memory_store.text.language import detect_language
 from memory_store.text.links import links, links_of_fields
@@ -50,13 +53,31 @@ TITLE_TOKENS = 32  # of a window's budget at most; longer titles are cut in fron
 Vectors = npt.NDArray[np.float32]
 
 
-def _spelled(memory: Memory, language: str) -> Spelled:
+def _spelled(memory: Memory, language: str, blinder: Blinder) -> Spelled:
     return Spelled([*spelled_words(f"{memory.title}\n{memory.text}", language)])
 
 
-Record = Callable[[Memory, str], Struct]
-"""Makes a kind's record of a memory that is analysed as in a language."""
-RECORDS: dict[str, Record] = {LEXICON.name: _spelled, OUTLINES.name: outline_of}
+def _outline(memory: Memory, language: str, blinder: Blinder) -> Outline:
+    return outline_of(memory, language)
+
+
+def _place(memory: Memory, language: str, blinder: Blinder) -> Place:
+    return place_in(memory.source, memory.ref)
+
+
+def _grams(memory: Memory, language: str, blinder: Blinder) -> Grams:
+    numbers = np.concatenate([grams(memory.title), grams(memory.text)])
+    return Grams(np.unique(blinder.grams(np.unique(numbers))).astype("<u4").tobytes())
+
+
+Record = Callable[[Memory, str, Blinder], Struct]
+"""Makes a kind's record of a memory that is analysed as in a language, blinded where it can be."""
+RECORDS: dict[str, Record] = {
+    LEXICON.name: _spelled,
+    OUTLINES.name: _outline,
+    PLACES.name: _place,
+    TRIGRAMS.name: _grams,
+}
 """By the kinds of :data:`memory_store.index.kinds.KINDS`: what makes a document's record."""
 
 
@@ -230,7 +251,7 @@ class _TermHashes:
     """The keyed hashes of one batch's terms and pairs: a stem is looked up once for each batch."""
 
     def __init__(self, blinder: Blinder) -> None:
-        self._blinder = blinder
+        self.blinder = blinder
         self._term = cache(blinder.term)  # a hit costs no call of a Python function
 
     def of(self, stems: Sequence[str], language: str) -> list[int]:
@@ -243,7 +264,7 @@ class _TermHashes:
 
     def pairs(self, title: Sequence[int], body: Sequence[int]) -> frozenset[int]:
         """The keyed hashes of all neighbours within the title and within the body."""
-        found = self._blinder.pairs([*title, *body]).tolist()  # one call for both
+        found = self.blinder.pairs([*title, *body]).tolist()  # one call for both
         if title and body:
             del found[len(title) - 1]  # its end and the body's start are no neighbours
         return frozenset(found)
@@ -287,7 +308,10 @@ def _entry(
         vectors=embedded.vectors,
         valid_from=epoch(memory.valid_from) if memory.valid_from else -math.inf,
         valid_to=epoch(memory.valid_to) if memory.valid_to else math.inf,
-        extras={kind: msgpack.encode(make(memory, language)) for kind, make in RECORDS.items()},
+        extras={
+            kind: msgpack.encode(make(memory, language, hashes.blinder))
+            for kind, make in RECORDS.items()
+        },
     )
 
 

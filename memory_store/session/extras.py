@@ -22,6 +22,7 @@ from memory_store.index.kinds import KINDS
 from memory_store.index.layout import Segment
 from memory_store.index.lexicon import LEXICON, Lexicon
 from memory_store.index.snapshot import Part, Snapshot
+from memory_store.index.trigrams import TRIGRAMS, Trigrams
 from memory_store.session.opened_vault import OpenVault
 
 T = TypeVar("T", bound=Struct)
@@ -87,6 +88,13 @@ def lexicons(
     """The same of the lexicon: the words of the memories that the view may open."""
     for part, extra in parts(vault, snapshot, LEXICON.name, collections):
         if isinstance(extra, Lexicon):
+            yield part, extra
+
+
+def trigrams(vault: OpenVault, snapshot: Snapshot) -> Iterator[tuple[Part, Trigrams]]:
+    """The same of the trigrams."""
+    for part, extra in parts(vault, snapshot, TRIGRAMS.name):
+        if isinstance(extra, Trigrams):
             yield part, extra
 
 

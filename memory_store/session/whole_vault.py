@@ -79,12 +79,14 @@ class WholeVault:
         """Those that were last read."""
         self.collections = Collections(self)
         keyring.strict = self.settings.strict
-        kept = keyring.is_owner and not keyring.strict and not access.read_only
+        kept = keyring.is_owner and not (keyring.strict or access.read_only or access.in_memory)
         self.expansions: Expansions = Expansions(path, keyring, on_disk=kept)
         keyring.when_unknown(self.refresh_settings)
         self.link_graphs = LinkGraphs()
         self.index = LiveIndex(keyring, Storage.open(path, read_only=True, access=access))
-        self._older = rollback_warning(vault, path, counters(self._writer)) is not None
+        self._older = not access.in_memory and (
+            rollback_warning(vault, path, counters(self._writer)) is not None
+        )
         self._warned = False
         self._shares: Stored | None = None
         self._trash_looked_at = -LOOK_AT_TRASH
@@ -324,7 +326,7 @@ class WholeVault:
     def _clear_up(self) -> None:
         self.when_cleared_up()
         self.expansions.forget()
-        if not self.keyring.locked:
+        if not (self.keyring.locked or self.access.in_memory):
             # an exchanged file: keys are wiped all the same
             with contextlib.suppress(sqlite3.Error):
                 remember(self.vault, self.path, counters(self._writer))

@@ -115,7 +115,10 @@ def test_a_vault_is_made_and_opened_with_a_typed_passphrase(tmp_path: Path) -> N
         shown, code = session(["stats", path], [answer])
         assert code == 0, shown
         assert answer not in shown
-    shown, code = session(["stats", path], ["something else"])
+    shown, code = session(["stats", path], ["a slip", PASSPHRASE])
+    assert code == 0, shown
+    assert "Try again" in shown
+    shown, code = session(["stats", path], ["something else"] * 3)
     assert code == 3, shown
 
 

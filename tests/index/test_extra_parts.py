@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
+from memory_store.crypto.blinding import Blinder
 from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.index.extras import Records
 from memory_store.index.kinds import KINDS
@@ -30,7 +31,7 @@ class Shouted(Struct):
 SHOUTED = Records("shouted", Shouted)
 
 
-def shouted(memory: Memory, language: str) -> Shouted:
+def shouted(memory: Memory, language: str, blinder: Blinder) -> Shouted:
     return Shouted([word for word in memory.text.split() if word.isupper()])
 
 

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from made_up_entries import DIMENSIONS, entry, topic_hash
 
-from memory_store.index.landscape import HEIGHT, WIDTH, Regions, regions
+from memory_store.index.landscape import Regions, regions
+from memory_store.index.map_layout import HEIGHT, WIDTH
 from memory_store.index.segment import IndexEntry, build
 from memory_store.index.snapshot import Snapshot
 

@@ -85,7 +85,7 @@ async def test_an_upload_is_found_by_words_at_once_and_by_meaning_later(
     assert "memory-store" not in line
     breath.release.set()
     await until(lambda: root.store.embedding().left == 0)
-    await until(lambda: root.vault.embedding_now(EVERYTHING) is None)
+    await until(lambda: root.vault.upkeep.embedding_now(EVERYTHING) is None)
     assert (await root.get(f"{page_of(job)}.json")).json()["meaning"] is None
 
 

@@ -350,6 +350,7 @@ STATES = {
     "a new memory": f"{NOTES}/new",
     "collections": f"{NOTES}/collections",
     "landscape": f"{NOTES}/landscape",
+    "review": f"{NOTES}/review",
     "to unlock": f"{NOTES}/unlock",
 }
 

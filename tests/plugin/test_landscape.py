@@ -47,7 +47,7 @@ async def test_a_moment_that_is_none_is_refused(filled: Filled, serve: Serve) ->
 async def test_before_there_was_anything_it_says_so(filled: Filled, serve: Serve) -> None:
     served = await serve(filled.path, options=filled.options(allow=ALLOW))
     page = (await served.by("bob").get(f"{served.base}/landscape?as_of=1900")).text
-    assert "No memory that you may read has a topic as of 1900" in page
+    assert "No memories that you may read belong together as of 1900" in page
 
 
 def test_of_some_collections_it_is_what_it_would_be_without_the_others(

@@ -222,6 +222,8 @@ def paths(world: World) -> Iterator[str]:
     for end in ("/audit", "/audit.json", "/audit.csv", "/memories.json?_size=50"):
         yield base + end
     yield f"{base}/landscape.json"
+    yield f"{base}/review"
+    yield f"{base}/review.json"
     yield f"{base}/landscape.json?as_of=2999"
     yield "/-/hybrid/openapi.json"
     for end in (f".csv?{plain}", f".json?{plain}&_shape=compact", f".json?{plain}&_shape=array"):

@@ -26,8 +26,11 @@ from filling import KEPT, PLACES, Words, fill, write_sources
 from tracing import traced
 
 from benchmarks.operations import null_cipher
+from memory_store.crypto.blinding import GRAM_BITS
+from memory_store.index.trigrams import TRIGRAMS, Trigrams
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
+from memory_store.text.grams import grams
 
 if TYPE_CHECKING:
     from language_models import LanguageModels
@@ -107,6 +110,28 @@ def test_no_canary_stands_in_any_file_open_or_locked(
         assert leaks(tmp_path, filled, beside=[tmp_path / "source"]) == set()
         store.lock()
     assert (tmp_path / "copy.db").stat().st_size > 50_000
+
+
+def test_trigrams_are_hashes_that_another_vault_does_not_have(
+    make_store: Callable[..., MemoryStore], words: Words
+) -> None:
+    """They are sealed like all of the index; what they unseal to says no letters, either."""
+    text = f"{words['text']} in {words['title']} of {words['path']}"
+
+    def stored(name: str) -> set[int]:
+        store = make_store(name)
+        store.add(text)
+        (part,) = store._opened.vault.snapshot().parts
+        trigrams = part.segment.extra(TRIGRAMS.name)
+        assert isinstance(trigrams, Trigrams)
+        assert store.search(words["text"][4:-2], mode="literal").opened == 1
+        return set(trigrams.keys.tolist())
+
+    one, other = stored("one.db"), stored("other.db")
+    plain = {number & ((1 << GRAM_BITS) - 1) for number in grams(text).tolist()}
+    assert len(one) > 40
+    assert len(plain) > 40
+    assert len(one & other) + len(one & plain) + len(other & plain) <= 1  # by chance
 
 
 def test_the_terminal_says_errors_without_what_was_asked_or_kept(

@@ -68,6 +68,8 @@ def examples(ids: dict[str, str]) -> list[str]:
         *(
             f"{BASE}/landscape",
             f"{BASE}/landscape.json",
+            f"{BASE}/review",
+            f"{BASE}/review.json",
             f"{BASE}/trash/empty",
             f"{BASE}/trash/empty.json",
             f"{BASE}/selected",

@@ -191,6 +191,12 @@ ACTS: dict[tuple[str, str], Callable[[Site], Act]] = {
     ("/trash/empty.json", "POST"): lambda site: Act(
         "POST", f"{HOME}/trash/empty.json", {"ids": [site.deleted()]}
     ),
+    ("/review", "POST"): lambda site: Act(
+        "POST", f"{HOME}/review", {"id": site.memory(), "do": "delete"}
+    ),
+    ("/review.json", "POST"): lambda site: Act(
+        "POST", f"{HOME}/review.json", {"id": site.memory(), "do": "delete"}
+    ),
     ("/selected", "POST"): lambda site: Act(
         "POST", f"{HOME}/selected", {"id": site.memory(), "do": "done"}
     ),

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import re2
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
+from memory_store.index.kinds import KINDS
+from memory_store.index.trigrams import TRIGRAMS
 from memory_store.records import MemoryDraft, SearchResponse
+from memory_store.session.entries import RECORDS
 from memory_store.store import MemoryStore
 
 
@@ -24,6 +29,7 @@ class TestLiteral:
     ) -> None:
         response = notes.search(r"spare keys? (under|were)", mode="literal")
         assert refs(response) == ["1"]
+        assert response.opened == 2
         (passage,) = response.rows[0].passages
         marked = [passage.text[start:end] for start, end in passage.highlights]
         assert marked == ["spare key under"]
@@ -74,13 +80,14 @@ class TestLiteral:
         assert (every.opened, every.totals["matched"], every.degraded) == (300, 300, ())
 
     def test_a_part_of_a_word_is_found(self, notes: MemoryStore) -> None:
-        for pattern, found in (("ease", ["3"]), ("/eas/", ["3"]), ("ea(se|sy) end", ["3"])):
-            assert refs(notes.search(pattern, mode="literal")) == found
+        for pattern in ("ease", "/eas/", "ea(se|sy) end", r"\w+dlord", "[Ll]ease"):
+            response = notes.search(pattern, mode="literal")
+            assert (refs(response), response.opened) == (["3"], 1), pattern
 
     def test_what_no_index_can_narrow_asks_for_all(self, notes: MemoryStore) -> None:
         with pytest.raises(BadInputError, match=r"no index can narrow this pattern.*--all"):
-            notes.search(r"[Ss]par\w*", mode="literal")
-        response = notes.search(r"[Ss]par\w* [a-z]ey", mode="literal", all=True)
+            notes.search(r"[a-z]+ [a-z]ey", mode="literal")
+        response = notes.search(r"(?i)sp\w+ [a-z]ey", mode="literal", all=True)
         assert sorted(refs(response)) == ["1", "2"]
         assert response.opened == notes.stats()["memories"]
 
@@ -139,18 +146,28 @@ def patterns(draw: st.DrawFn) -> str:
     return made
 
 
-@pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryStore]:
-    """Each text as a note and as code."""
-    folder = tmp_path_factory.mktemp("shelf")
+def shelved(folder: Path, model: Path, *, trigrams: bool) -> MemoryStore:
+    """A vault with each text as a note and as code, with trigrams or as before there were any."""
     with pytest.MonkeyPatch.context() as environment:
         for name in ("CACHE", "CONFIG", "STATE"):
             environment.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
-        store, _ = MemoryStore.create(folder / "shelf.db", key_file=folder / "keys" / "key")
+        store, _ = MemoryStore.create(
+            folder / "shelf.db", key_file=folder / "keys" / "key", embedder=str(model)
+        )
+        if not trigrams:
+            environment.delitem(KINDS, TRIGRAMS.name)
+            environment.delitem(RECORDS, TRIGRAMS.name)
         for type_ in ("note", "code"):
             store.add_many((MemoryDraft(text, type=type_) for text in TEXTS), embed=False)
+    return store
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["trigrams", "none"])
+def shelf(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, tiny_model: Path
+) -> Iterator[MemoryStore]:
+    with shelved(tmp_path_factory.mktemp("shelf"), tiny_model, trigrams=request.param) as store:
         yield store
-        store.close()
 
 
 @given(pattern=st.one_of(SLICES.map(re2.escape), patterns()))
@@ -164,3 +181,34 @@ def test_a_narrowed_search_finds_what_opening_everything_finds(
     except BadInputError as refusal:
         assume(refusal.parameter == "")
     assert {row.id for row in narrowed.rows} == {row.id for row in every.rows}
+
+
+def test_a_vault_of_before_trigrams_opens_more_until_it_is_indexed_again(
+    tmp_path: Path, tiny_model: Path
+) -> None:
+    with shelved(tmp_path, tiny_model, trigrams=False) as store:
+        before = store.search("leas", mode="literal", limit=32)
+        assert before.opened == store.stats()["memories"]
+        store.add("Please wait")  # in a segment of its own, which has them
+        after = store.search("leas", mode="literal", limit=32)
+        assert (len(after.rows), after.opened) == (len(before.rows) + 1, before.opened + 1)
+        assert store.search("/ leas.* in /", mode="literal").opened < before.opened  # a whole word
+        store.reindex()
+        again = store.search("leas", mode="literal", limit=32)
+        assert {row.id for row in again.rows} == {row.id for row in after.rows}
+        assert again.opened == len(again.rows)
+        assert store.verify()["failures"] == []
+
+
+def test_verify_says_where_trigrams_are_of_another_text(tmp_path: Path, tiny_model: Path) -> None:
+    with shelved(tmp_path, tiny_model, trigrams=True) as store:
+        with pytest.MonkeyPatch.context() as wrong:
+            make = RECORDS[TRIGRAMS.name]
+            wrong.setitem(
+                RECORDS, TRIGRAMS.name, lambda one, *how: make(replace(one, text="other"), *how)
+            )
+            memory = store.add("The ferry leaves at seven")
+        assert not store.search("ferry", mode="literal").rows
+        (failure,) = store.verify()["failures"]
+        assert memory.id in failure
+        assert "trigrams" in failure

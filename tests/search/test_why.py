@@ -167,13 +167,14 @@ class TestReading:
 
 class TestPatterns:
     def test_words_that_the_pattern_needs(self, notes: MemoryStore) -> None:
-        answer = reported(notes, "/ spare (keys|boiler) /", "5", mode="literal")
-        assert "the word 'spare', which it lacks" in answer["reason"]
-        assert "one of 'keys', 'boiler'" in answer["reason"]
+        answer = reported(notes, "spare .*(keys|boiler)", "5", mode="literal")
+        assert "the text 'spare ', which it lacks" in answer["reason"]
+        assert "one of 'boiler', 'keys'" in answer["reason"]
+        assert answer["words"] == {"held": [], "missing": ["spare ", "boiler", "keys"]}
 
     def test_a_pattern_that_matches_nothing_in_it(self, notes: MemoryStore) -> None:
         assert reported(notes, "spare key under", "1", mode="literal")["returned"]
-        answer = reported(notes, "under spare key", "1", mode="literal")
+        answer = reported(notes, "SPARE key under", "1", mode="literal")
         assert answer["stage"] == "open"
         assert "the pattern matches nothing in it" in answer["reason"]
 

@@ -5,11 +5,10 @@ Boundary: opens nothing. It says what the search itself found out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence, Set
+from collections.abc import Collection, Sequence
 
 from msgspec import UNSET, Struct
 
-from memory_store.index.terms import has_term
 from memory_store.records.explanation import (
     Account,
     Analyse,
@@ -21,7 +20,7 @@ from memory_store.records.explanation import (
 from memory_store.search.candidates import Candidate, Scored
 from memory_store.search.explain.account import Way, count_filters, ranks, ways_of
 from memory_store.search.explain.verdict import Fields, left_out, lost, placed, unknown
-from memory_store.search.query.analysis import Blinding
+from memory_store.search.query.holders import Holders
 from memory_store.search.query.plan import Search
 from memory_store.search.query.regular_expressions import Needs
 
@@ -92,7 +91,7 @@ def _fate(literal: LiteralSearch, ordinal: int, shown: Collection[str]) -> Field
         return refused
     places = {one.ordinal: place for place, one in enumerate(literal.candidates, 1)}
     if ordinal not in places:
-        return _lacks_words(literal, ordinal)
+        return _lacks(literal, ordinal)
     by_words = {"keyword_rank": places[ordinal]}
     if places[ordinal] > literal.tried:
         reason = (
@@ -110,32 +109,16 @@ def _fate(literal: LiteralSearch, ordinal: int, shown: Collection[str]) -> Field
     return {**by_words, **placed(search.plan, id_, order.index(ordinal) + 1, shown)}
 
 
-def _lacks_words(literal: LiteralSearch, ordinal: int) -> Fields:
-    """The pattern's words that the sealed memory does not hold."""
-    words, snapshot = literal.needed.all_words(), literal.search.snapshot
-    blinding = Blinding(literal.search.context)
-    held = {word for word in words if has_term(snapshot, blinding.term(word))[ordinal]}
-    lacking = list(dict.fromkeys(_lacking(literal.needed, held)))
+def _lacks(literal: LiteralSearch, ordinal: int) -> Fields:
+    """What the pattern needs and the sealed memory does not hold."""
+    holders = Holders(literal.search.context)
+    lacking = dict.fromkeys(holders.lacking(literal.needed, ordinal))
+    held = {name: bool(mask[ordinal]) for name, mask in holders.each(literal.needed)}
     return {
         "stage": "fetch",
         "reason": f"it was not tried: the pattern needs {'; '.join(lacking)}",
         "words": WordsHeld(
-            held=tuple(word for word in words if word in held),
-            missing=tuple(word for word in words if word not in held),
+            held=tuple(name for name, there in held.items() if there),
+            missing=tuple(name for name, there in held.items() if not there),
         ),
     }
-
-
-def _lacking(needed: Needs, held: Set[str]) -> Iterator[str]:
-    for word in sorted(needed.words - held):
-        yield f"the word {word!r}, which it lacks"
-    for branches in needed.choices:
-        if not any(_holds(branch, held) for branch in branches):
-            words = [word for branch in branches for word in branch.all_words()]
-            yield f"one of {', '.join(map(repr, words))}, which it lacks"
-
-
-def _holds(needed: Needs, held: Set[str]) -> bool:
-    return needed.words <= held and all(
-        any(_holds(branch, held) for branch in branches) for branches in needed.choices
-    )

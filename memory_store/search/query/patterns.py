@@ -13,7 +13,7 @@ from memory_store.code.chunks import line_of
 from memory_store.errors import BadInputError
 from memory_store.records import DONE_SUFFIX, Match, Memory
 from memory_store.search.query.language import is_delimited
-from memory_store.search.query.regular_expressions import Needs, likely_words, needs
+from memory_store.search.query.regular_expressions import Needs, needs
 from memory_store.text.identifiers import CODE
 from memory_store.text.words import words as words_of
 
@@ -42,8 +42,6 @@ class Pattern(Protocol):
 
     needed: Needs
     """What a memory that it matches is sure to hold."""
-    likely: list[str]
-    """Words that such a memory most often holds: they say which to try first."""
 
     def found(self, memory: Memory) -> tuple[Match, ...] | None:
         """What it matches in a memory; ``None`` where it matches nothing."""
@@ -87,7 +85,7 @@ class Expression:
     def __init__(self, query: str) -> None:
         """Raises :class:`BadInputError` (parameter ``q``) for one that is malformed or too long."""
         source, self._marker = compiled(query)
-        self.needed, self.likely = needs(source), likely_words(source)
+        self.needed = needs(source)
 
     def found(self, memory: Memory) -> tuple[Match, ...] | None:
         spans = self._marker.spans(memory.text)
@@ -125,7 +123,6 @@ class Structure:
             )
         words = words_of(literal_part(query))
         self.needed = Needs(frozenset(word.text for word in words))
-        self.likely = self.needed.all_words()
 
     def found(self, memory: Memory) -> tuple[Match, ...] | None:
         if memory.type.removesuffix(DONE_SUFFIX) != CODE:

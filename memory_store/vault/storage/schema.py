@@ -189,9 +189,10 @@ def check_is_vault(
     of every connection that this process has to it (POSIX), and the next program that closes the
     vault would then delete the write-ahead log under them.
     """
-    if not path.exists():
+    in_memory = access is not None and access.in_memory
+    if not in_memory and not path.exists():
         raise NotAVaultError(f"{path}: no such file")
-    if not path.is_file():
+    if not in_memory and not path.is_file():
         raise NotAVaultError(f"{path}: not a file")
     try:
         found = access or file_access(path)

@@ -1,0 +1,43 @@
+"""Grams: the stretches of three characters that a text holds, whatever their case.
+
+Boundary: works on plain text and keeps none of it.
+
+A text that holds another holds all of its grams. So the grams of what a pattern cannot do without
+say which texts it may match (Cox 2012, "Regular Expression Matching with a Trigram Index").
+Of scripts whose single characters say much, from Thai to Han, there are grams of one and of two
+characters instead, for what people look for there is often no longer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+DENSE = 0x0E00  # Thai; of what follows, a gram of one or two characters is seldom a common one
+_BITS = np.uint64(21)  # of a character
+
+
+def fold(text: str) -> str:
+    """``text`` in one case, character by character: what RE2 takes for the same letter, whatever
+    its case, becomes the same character."""
+    if text.isascii():
+        return text.lower()
+    return text.translate({ord(c): f for c in set(text) if (f := _folded(c)) != c})
+
+
+def _folded(character: str) -> str:
+    """Full case folding where it is one character, else the small letter (ẞ is ß)."""
+    for folded in (character.casefold(), character.lower()):
+        if len(folded) == 1:
+            return folded
+    return character
+
+
+def grams(text: str) -> npt.NDArray[np.uint64]:
+    """The distinct grams of a text as numbers: its characters, 21 bits each."""
+    encoded = fold(text).encode("utf-32-le", "surrogatepass")
+    codes = np.frombuffer(encoded, "<u4").astype(np.uint64)
+    dense = codes >= DENSE
+    pairs, both = (codes[:-1] << _BITS) | codes[1:], dense[:-1] & dense[1:]
+    triples, all_three = (pairs[:-1] << _BITS) | codes[2:], both[:-1] & both[1:]
+    return np.unique(np.concatenate((codes[dense], pairs[both], triples[~all_three])))
