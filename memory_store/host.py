@@ -12,12 +12,11 @@ from memory_store.assistants import answer_over_http, require_sdk
 from memory_store.assistants.allowance import Allowances
 from memory_store.assistants.assistant import Access, Assistant, access_of, least, only
 from memory_store.dates import epoch
-from memory_store.importing import drafts
+from memory_store.importing import archive, drafts
 from memory_store.importing.drafts import checked_id, checked_type
 from memory_store.importing.job import DIFFERING, KEEP, ImportJob, ImportRequest
-from memory_store.importing.readers import READERS, reader_of_suffix
-from memory_store.importing.source_file import LIMITS, Failure, Found, Skip, SourceFile, shown
-from memory_store.importing.walker import FOLDERS_NEVER_ENTERED, MAX_FOLDER_DEPTH
+from memory_store.importing.readers import READERS
+from memory_store.importing.source_file import Found, SourceFile, shown
 from memory_store.index.map_layout import HEIGHT as MAP_HEIGHT
 from memory_store.index.map_layout import WIDTH as MAP_WIDTH
 from memory_store.late_vectors import BackgroundEmbedding

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
+from memory_store.importing import archive
+from memory_store.importing.folder_names import MAX_FOLDER_DEPTH, is_passed_over
 from memory_store.importing.globs import Glob
 from memory_store.importing.readers import reader_of, reader_of_suffix
 from memory_store.importing.readers.code import READER as CODE
@@ -39,14 +41,8 @@ from memory_store.importing.work_tree import (
     unwanted,
 )
 
-MAX_FOLDER_DEPTH = 64  # folders below the one that was named
 STDIN_NAME = "standard input"
 TEMPLATES = (".html", ".htm")
-
-NEVER_TAKEN = (".", "~$")  # ~$report.docx: the note of an office program that it is open
-
-FOLDERS_NEVER_ENTERED = frozenset({"node_modules", "__pycache__"})
-"""Besides every name that begins with a dot (``.git``, ``.obsidian``, ``.trash``)."""
 
 
 def walk(
@@ -62,8 +58,8 @@ def walk(
 
     Folders give their Markdown and text files, and a :class:`Skip` for each file of another kind;
     with ``globs``, the files that match one, and no word of the others. A named file is taken
-    whatever its kind. A pattern without ``/`` is matched against names, one with ``/`` against the
-    path from the folder; ``**`` spans folders. ``-`` is standard
+    whatever its kind; of an archive, what is in it. A pattern without ``/`` is matched against
+    names, one with ``/`` against the path from the folder; ``**`` spans folders. ``-`` is standard
     input, read from ``stdin``. A Git work tree gives its source code, too, less what Git ignores
     and what a build or a generator made; with ``all_files`` every folder gives all of it.
     Raises :class:`BadInputError` for a malformed pattern.
@@ -87,6 +83,11 @@ def names_below(folder: Path) -> Iterator[tuple[Path, str]]:
 
     Raises OSError where a folder cannot be listed: what is in it is unknown.
     """
+    if archive.is_archive(folder):
+        for found in archive.in_archive_file(folder, shown(folder)):
+            if isinstance(found, SourceFile):
+                yield found.root, found.ref
+        return
     deepest = str(folder).count(os.sep) + MAX_FOLDER_DEPTH
     for here, folders, names in os.walk(folder, onerror=_raise):
         deeper = folders if here.count(os.sep) < deepest else []
@@ -98,11 +99,6 @@ def names_below(folder: Path) -> Iterator[tuple[Path, str]]:
 
 def _raise(error: OSError) -> None:
     raise error
-
-
-def is_passed_over(name: str) -> bool:
-    """Whether a file or folder of that name is never looked at in a folder."""
-    return name.startswith(NEVER_TAKEN) or name in FOLDERS_NEVER_ENTERED
 
 
 def _walk_one(
@@ -121,8 +117,21 @@ def _walk_one(
         yield Skip(name, "excluded")
     elif not stat.S_ISREG(status.st_mode):
         yield Failure(name, "not a regular file; pipe it in and write - for standard input")
+    elif archive.is_archive(resolved):
+        yield from _in_archive(resolved, name, wanted, unwanted)
     else:
         yield _file(resolved, resolved.parent, resolved.name, name, status)
+
+
+def _in_archive(path: Path, name: str, wanted: list[Glob], unwanted: list[Glob]) -> Iterator[Found]:
+    """The files in an archive that was named: of them all, or those that match."""
+    for found in archive.in_archive_file(path, name):
+        if not isinstance(found, SourceFile):
+            yield found
+        elif any(pattern.matches(found.ref) for pattern in unwanted):
+            yield Skip(found.name, "excluded")
+        elif not wanted or any(pattern.matches(found.ref) for pattern in wanted):
+            yield found
 
 
 def _file(

@@ -22,9 +22,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, BusyError, ExtraMissingError, StorageError
+from memory_store.importing.folder_names import is_passed_over
 from memory_store.importing.job import ImportJob, ImportRequest
 from memory_store.importing.source_file import NOT_THERE, SourceFile
-from memory_store.importing.walker import is_passed_over
 from memory_store.records import ImportReport
 
 EXTRA = "pip install 'datasette-hybrid[watch]'"

@@ -54,6 +54,7 @@ def conversation(values: Mapping[str, Any]) -> MemoryDraft | None:
             "turns": str(len(turns)),
             **({"models": ", ".join(models)} if models else {}),
         },
+        source=assistant,  # the same conversation in a newer export is its next version
         ref=next((name for name in names if isinstance(name, str) and name), None),
     )
 

@@ -72,7 +72,7 @@ def read_text(file: SourceFile, limits: Limits) -> Iterator[Item]:
 def no_reader(suffix: str) -> str:
     """Why a file of an unknown suffix is skipped."""
     if suffix == ".zip":
-        return "an archive: unpack it and import the folder"
+        return "an archive: name it to import what is in it"
     return f"no reader for {suffix}" if suffix else "no reader for files without a suffix"
 
 

@@ -66,7 +66,7 @@ def _item(file: SourceFile, where: str, row: Row) -> Item:
     if told is not None:
         if not told.text:
             return Skip(where, "empty")
-        return told if told.ref else replace(told, ref=f"row-{row.number}")
+        return told if told.ref else replace(told, ref=f"row-{row.number}", source=None)
     column = text_column(row.values, file.text_columns)
     if column is None:
         return Failure(where, no_text_column(row.values, file.text_columns))
