@@ -24,7 +24,8 @@ PARTS = (MemoryStore, Code, Collections, Keys, Review, Trail, Trash)
 PREFIXES = ("", "code.", "collections.", "keys.", "review.", "trail.", "trash.")
 
 NO_ACTIONS = {
-    *("create", "open", "join", "open_copy", "lock", "close"),  # the caller's events: it knows why
+    *("create", "in_memory", "open", "join", "open_copy"),  # the caller's events: it knows why
+    *("lock", "close"),
     *("introduce", "device_keys", "import_device_key"),  # need no key of the vault
     *("apart", "limited_to", "report_to", "search_through"),  # make no use of the vault
     "lend",  # to a process of our own, which is asked in the name of a search
