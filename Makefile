@@ -77,6 +77,10 @@ demo: $(VENV)/.runtime ## import the demo notes into a sealed store, search them
 test: $(VENV)/.test ## run the tests (DATASETTE=next: on the newest 1.0 alpha)
 	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not soak" $(ARGS)
 
+test-postgres: $(VENV)/.test ## run the tests of vaults with every vault in a PostgreSQL database
+	STORAGE=postgres $(BIN)/python -m pytest -n 4 --dist worksteal -m "not soak" tests/vault \
+		$(addprefix tests/test_,store.py trash.py actions.py editing.py review.py links.py succession.py) $(ARGS)
+
 lint: $(VENV)/.lint ## formatting, lint, types, import contracts, generated documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -86,6 +90,7 @@ lint: $(VENV)/.lint ## formatting, lint, types, import contracts, generated docu
 
 quality: $(VENV)/.test ## retrieval quality on development sets: make quality EVALS=folder
 	$(BIN)/python -m benchmarks.quality $(if $(EVALS),--evals $(EVALS)) $(ARGS)
+	$(if $(wildcard $(EVALS)/code-flask),$(BIN)/python -m benchmarks.code_quality --evals $(EVALS))
 
 tuning: $(VENV)/.test ## train learned fusion, each set left out in turn: make tuning EVALS=folder
 	$(BIN)/python -m benchmarks.tuning $(if $(EVALS),--evals $(EVALS)) $(ARGS)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -125,7 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "vaults").mkdir()
-        files, found = measured(given.tree or fetched(folder), wanted, folder)
+        tree = shutil.copytree(given.tree or fetched(folder), folder / "tree")
+        (tree / ".git").mkdir(exist_ok=True)  # so that it is imported as a work tree
+        files, found = measured(tree, wanted, folder)
     told = figures(found, wanted)
     print("\n".join(table(files, told)))
     if given.json is not None:

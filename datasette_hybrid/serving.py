@@ -231,12 +231,16 @@ def routes() -> list[tuple[str, Any]]:
     """Addresses and the views behind them."""
     from . import collections, landscape, mcp, review
     from .audit import pages as audit_pages
+    from .code import api as code_api
     from .memories import api as memories_api
     from .memories import form_pages, selected, trash
     from .memories import links as memory_links
     from .memories import page as memory_page
     from .openapi import description as openapi
-    from .search import api, pages
+    from .saved import api as saved_api
+    from .saved import feeds as saved_feeds
+    from .saved import pages as saved_pages
+    from .search import api, pages, words
     from .unlock import pages as unlocking
     from .uploads import pages as uploading
 
@@ -261,6 +265,14 @@ def routes() -> list[tuple[str, Any]]:
         (base + r"/audit\.csv$", audit_pages.audit_csv),
         (base + r"/landscape$", landscape.landscape_page),
         (base + r"/landscape\.json$", landscape.landscape_json),
+        (base + r"/exists\.json$", words.exists),
+        (base + r"/words\.json$", words.words),
+        (base + r"/code/context\.json$", code_api.context),
+        (base + r"/code/outline\.json$", code_api.outline),
+        (base + r"/code/symbols\.json$", code_api.symbols),
+        (base + r"/code/references\.json$", code_api.references),
+        (base + r"/code/impact\.json$", code_api.impact),
+        (base + r"/code/read\.json$", code_api.read),
         (base + r"/review$", review.review_page),
         (base + r"/review\.json$", review.review_json),
         (base + r"/memories\.json$", memories_api.memories),
@@ -271,6 +283,7 @@ def routes() -> list[tuple[str, Any]]:
         (base + one + r"/publish\.json$", memories_api.publish),
         (base + one + r"/links\.json$", memory_links.links),
         (base + one + r"/related\.json$", memory_links.related),
+        (base + one + r"/topics\.json$", memory_links.topics),
         (base + one + r"\.json$", memories_api.memory),
         (base + r"/trash$", trash.trash_page),
         (base + r"/trash/restore$", trash.restore),
@@ -278,6 +291,14 @@ def routes() -> list[tuple[str, Any]]:
         (base + r"/trash\.json$", trash.trash_json),
         (base + r"/trash/restore\.json$", trash.restore_json),
         (base + r"/trash/empty\.json$", trash.empty_json),
+        (base + r"/searches\.json$", saved_api.searches),
+        (base + r"/searches/(?P<id>[^/]+)/feed\.json$", saved_api.feed),
+        (base + r"/searches/(?P<id>[^/]+)\.json$", saved_api.one_search),
+        (base + r"/searches$", saved_pages.searches),
+        (base + r"/searches/(?P<id>[^/]+)/change$", saved_pages.change),
+        (base + r"/searches/(?P<id>[^/]+)$", saved_pages.run),
+        (base + r"/feeds/(?P<id>[^/]+)\.(?P<form>atom)$", saved_feeds.feed),
+        (base + r"/feeds/(?P<id>[^/]+)\.(?P<form>json)$", saved_feeds.feed),
         (base + r"/selected$", selected.selected),
         (base + r"/new$", form_pages.new),
         (base + one + r"/edit$", form_pages.edit),

@@ -1,19 +1,28 @@
 """Addresses of vaults on a PostgreSQL server, and what of one may be shown.
 
 Boundary: a password stands in no message, log, trail or ``repr``. One in an argument is refused,
-for every user of a machine can read the arguments of its programs.
+for every user of a machine can read the arguments of its programs; in the environment it may stand.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlencode
+
 from memory_store.errors import BadInputError, without_passwords
 
 SCHEMES = ("postgresql:", "postgres:")
+VAULT = "vault"  # in the query of an address: which of a database's vaults is meant
+USUAL_VAULT = "notes"
+NOWHERE = "/dev/null/address"  # what a path of ours is to whom only looks at its parts: no file
 
 
-def is_address(text: str) -> bool:
+def is_address(text: str | Path) -> bool:
     """Whether a text names a database on a server, and no file."""
-    return text.lower().startswith(SCHEMES)
+    return isinstance(text, Address) or str(text).lower().startswith(SCHEMES)
 
 
 def refuse_password(argument: str) -> None:
@@ -29,3 +38,112 @@ def refuse_password(argument: str) -> None:
             "are places for it",
             "DB",
         )
+
+
+class Address(type(Path())):  # type: ignore[misc]
+    """Where a vault stands that is no file: every room hands it on as it does a path.
+
+    As text it is ``postgresql://ann@db.example/work?vault=notes``, without the password. What is
+    asked of a path about its file has the answers that let the storage decide.
+    """
+
+    text: str
+    vault: str
+    password: str
+
+    def __new__(cls, given: str, password: str = "") -> Address:
+        made: Address = super().__new__(cls, NOWHERE)
+        made.text, made.vault, found = _parsed(given)
+        made.password = password or found
+        return made
+
+    def __init__(self, given: str, password: str = "") -> None:
+        if sys.version_info >= (3, 12):
+            super().__init__(NOWHERE)
+
+    def __str__(self) -> str:
+        return self.text
+
+    __fspath__ = __str__
+
+    def __repr__(self) -> str:
+        return f"Address({self.text!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Address, (self.text, self.password)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Address) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    @property
+    def name(self) -> str:
+        return self.text
+
+    @property
+    def parent(self) -> Address:
+        return self
+
+    def resolve(self, strict: bool = False) -> Address:
+        return self
+
+    absolute = expanduser = resolve
+
+    def exists(self, **_: Any) -> bool:
+        """Only the server can say; whatever opens the vault asks it."""
+        return True
+
+    is_file = exists
+
+    def is_dir(self, **_: Any) -> bool:
+        return False
+
+    def with_name(self, name: str) -> Address:
+        raise BadInputError(f"{self} is no file: nothing lies beside it", "DB")
+
+    def of_vault(self, name: str) -> Address:
+        """The address of another vault of the same database."""
+        options = urlencode({**self.options, VAULT: name})
+        return Address(f"{self.text.partition('?')[0]}?{options}", self.password)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """What stands behind the ``?`` for the server's library."""
+        return {k: v for k, v in parse_qsl(self.text.partition("?")[2]) if k != VAULT}
+
+    @property
+    def database(self) -> str:
+        """The address for the server's library: without our own option, and without password."""
+        before = self.text.partition("?")[0]
+        return before + ("?" + urlencode(self.options) if self.options else "")
+
+
+def _parsed(given: str) -> tuple[str, str, str]:
+    """(the address without password, the name of the vault, the password)."""
+    _, mark, rest = given.partition("://")
+    if not mark or any(sign.isspace() or not sign.isprintable() for sign in given):
+        raise BadInputError(
+            "an address of a database is postgresql://USER@HOST/DATABASE, without blanks", "DB"
+        )
+    place, _, query = rest.partition("?")
+    userinfo, at, host = place.rpartition("@")
+    user, _, password = userinfo.partition(":")
+    options = dict(parse_qsl(query))
+    vault = options.pop(VAULT, USUAL_VAULT) or USUAL_VAULT
+    found = options.pop("password", "") or unquote(password)
+    if "sslpassword" in options:
+        raise BadInputError("an address takes no sslpassword: use PGSSLKEY's own file", "DB")
+    if vault != USUAL_VAULT:
+        options[VAULT] = vault
+    text = f"postgresql://{user}{at}{host}" + (f"?{urlencode(options)}" if options else "")
+    return text, vault, found
+
+
+def vault_path(given: str | Path, otherwise: Callable[[str | Path], Path] = Path) -> Path:
+    """Where a vault stands: an address of a database, or a path."""
+    if isinstance(given, Address):
+        return given
+    text = str(given)
+    return Address(text) if is_address(text) else otherwise(given)

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from memory_store.addresses import is_address, vault_path
 from memory_store.errors import BadInputError
 from memory_store.paths import (
     CONFIG_FILE,
@@ -55,7 +56,7 @@ def default_vault() -> Path:
     the data folder.
     """
     named = chosen(DB_VARIABLE)
-    return home_path(named) if named else data_folder() / DEFAULT_NAME
+    return vault_path(named, home_path) if named else data_folder() / DEFAULT_NAME
 
 
 def settings() -> Mapping[str, Any]:
@@ -101,4 +102,4 @@ def _checked(file: Path, name: object, value: object) -> Any:
         raise BadInputError(f"{file}: {name!r} is no setting. There are {known}", "config.yaml")
     if not isinstance(value, str) or not value:
         raise BadInputError(f"{file}: {name}: expected a text", str(name))
-    return str(home_path(value)) if name in PATHS else value
+    return str(home_path(value)) if name in PATHS and not is_address(value) else value

@@ -22,6 +22,7 @@ from memory_store.errors import BadInputError
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST = (datetime.min.replace(tzinfo=UTC) - EPOCH).total_seconds()
 SHOWN_CHARACTERS = 60  # of a wrong value, in its error message
+LIKE = "2024-05-01 or 2024-05-01T09:30:00Z"
 LONGEST_TIME = 64  # characters; the longest accepted spelling (RFC 5322) needs fewer than 50
 MILLISECOND_DIGITS = 13  # an epoch of 13 digits counts milliseconds (JavaScript's Date.now)
 
@@ -117,7 +118,7 @@ def parse_moment(
         return _last_instant(day, "day") if end else day
     if span := _SPAN.fullmatch(word):
         return _before(current, int(span[1]), span[2], text, parameter)
-    moment = epoch(text, parameter=parameter)
+    moment = (_read(text, parameter, "2024-05-01, 7d, 3w or today") - EPOCH).total_seconds()
     period = next((name for name, form in _PERIODS if form.fullmatch(word)), None)
     return _last_instant(moment, period) if end and period else moment
 
@@ -165,28 +166,25 @@ def _last_instant(start: float, period: str) -> float:
     return start + days * SPAN_SECONDS["d"] - 1e-6
 
 
-def _read(value: object, parameter: str) -> datetime:
+def _read(value: object, parameter: str, like: str = LIKE) -> datetime:
     try:
         moment = _moment(value)
         utc = moment.astimezone(UTC) if moment else None
     except (ValueError, OverflowError, TypeError):
         utc = None
     if utc is None:
-        raise _refusal(value, parameter)
+        raise _refusal(value, parameter, like)
     return utc
 
 
-def _refusal(value: object, parameter: str) -> BadInputError:
+def _refusal(value: object, parameter: str, like: str = LIKE) -> BadInputError:
     text = str(value).strip()
     shown = repr(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…")
     if _AMBIGUOUS.fullmatch(text):
         return BadInputError(
             f"{parameter}: {shown} could be day/month or month/day; write YYYY-MM-DD", parameter
         )
-    return BadInputError(
-        f"{parameter}: {shown} is not a date; write it like 2024-05-01 or 2024-05-01T09:30:00Z",
-        parameter,
-    )
+    return BadInputError(f"{parameter}: {shown} is not a date; write it like {like}", parameter)
 
 
 def _moment(value: object) -> datetime | None:

@@ -20,6 +20,15 @@ from memory_store.importing.source_file import Found, SourceFile, shown
 from memory_store.index.map_layout import HEIGHT as MAP_HEIGHT
 from memory_store.index.map_layout import WIDTH as MAP_WIDTH
 from memory_store.late_vectors import BackgroundEmbedding
+from memory_store.records.code import (
+    CodeContext,
+    CodeImpact,
+    CodeOutline,
+    CodeReferences,
+    CodeText,
+    Dependant,
+    SymbolAnswer,
+)
 from memory_store.records.explanation import Account, Stages, Verdict
 from memory_store.records.request import NO, YES
 from memory_store.records.visibility import ForSearchers, InPart, shown_to_searchers

@@ -23,6 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
+from memory_store.addresses import vault_path
 from memory_store.configuration import chosen
 from memory_store.errors import (
     BadInputError,
@@ -67,7 +68,7 @@ def opened_by_first_key(
     """
     from memory_store.vault.storage.schema import check_is_vault
 
-    database = Path(path)
+    database = vault_path(path)
     passphrase = take_passphrase() if use_passphrase_env else None
     check_is_vault(database)  # before any secret is asked for
     if key_file is not None:

@@ -18,8 +18,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store import actions
-from memory_store.actions import collections, reads, searches, vaults
+from memory_store.actions import collections, reads, vaults
+from memory_store.actions import searches as asking
 from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere, late
+from memory_store.addresses import vault_path
 from memory_store.configuration import default_vault
 from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, SearchResponse
 from memory_store.scopes import EVERYTHING, Limits, Scope
@@ -101,6 +103,7 @@ class Code(Actions):
     context = late(lambda: actions.code.context)
     outline = late(lambda: actions.code.outline)
     symbols = late(lambda: actions.code.symbols)
+    references = late(lambda: actions.code.references)
     impact = late(lambda: actions.code.impact)
     read = late(lambda: actions.code.read)
     every_symbol = late(lambda: actions.code.every_symbol)
@@ -123,6 +126,19 @@ class Review(Actions):
     keep = late(lambda: actions.review.keep)
     merge = late(lambda: actions.review.merge)
     supersede = late(lambda: actions.review.supersede)
+
+
+class Searches(Actions):
+    """Searches that actors keep under a name: in a whole vault, with its owner's key."""
+
+    list = late(lambda: actions.saved_searches.listed)
+    find = late(lambda: actions.saved_searches.find)
+    save = late(lambda: actions.saved_searches.save)
+    rename = late(lambda: actions.saved_searches.rename)
+    remove = late(lambda: actions.saved_searches.remove)
+    make_feed = late(lambda: actions.saved_searches.make_feed)
+    end_feed = late(lambda: actions.saved_searches.end_feed)
+    of_feed = late(lambda: actions.saved_searches.of_feed)
 
 
 class MemoryStore(Actions):
@@ -162,11 +178,11 @@ class MemoryStore(Actions):
 
     # -- actions ------------------------------------------------------------------------
 
-    search = searches.search
-    search_by_places = searches.search_by_places
-    search_context = searches.search_context
-    vector_index = searches.vector_index
-    rank = searches.rank
+    search = asking.search
+    search_by_places = asking.search_by_places
+    search_context = asking.search_context
+    vector_index = asking.vector_index
+    rank = asking.rank
 
     get = reads.get
     list = reads.newest
@@ -199,6 +215,8 @@ class MemoryStore(Actions):
     run_import = late(lambda: actions.writes.run_import)
     sources = late(lambda: actions.sources.sources)
     forget_source = late(lambda: actions.sources.forget_source)
+    edit_source = late(lambda: actions.sources.edit_source)
+    memories_of_source = late(lambda: actions.sources.memories_of_source)
     watch = late(lambda: actions.sources.watch)
     embed_missing = late(lambda: actions.writes.embed_missing)
     reindex = late(lambda: actions.writes.reindex)
@@ -209,6 +227,7 @@ class MemoryStore(Actions):
     recent_topics = reads.recent_topics
     topic_hash = reads.topic_hash
     topics = reads.topics
+    suggested_topics = late(lambda: actions.suggestions.suggested_topics)
     landscape = late(lambda: actions.landscape.landscape)
 
     settings = late(lambda: actions.settings.settings)
@@ -266,6 +285,10 @@ class MemoryStore(Actions):
 
         found = reads.found_again(self, [row.id for row in response.rows])
         return answer(response, found, model=model, budget=budget, on_text=on_text)
+
+    @property
+    def searches(self) -> Searches:
+        return Searches(self._opened)
 
     # -- other views --------------------------------------------------------------------
 
@@ -367,7 +390,7 @@ class MemoryStore(Actions):
         """
         from memory_store.session.creation import create_vault  # what only opens needs none of it
 
-        database = Path(path)
+        database = vault_path(path)
         secrets = secrets_to_set(
             database,
             key_file=key_file,
@@ -446,7 +469,7 @@ class MemoryStore(Actions):
             return opened_by_first_key(
                 partial(MemoryStore.open, expander=expander), default_vault(), embedder=embedder
             )
-        database = default_vault() if path is None else Path(path)
+        database = default_vault() if path is None else vault_path(path)
         secrets = secrets_to_open(
             database,
             key_file=key_file,

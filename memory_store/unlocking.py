@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memory_store.addresses import vault_path
 from memory_store.key_lookup import (
     PASSPHRASE_VARIABLE,
     key_in_environment,
@@ -80,7 +81,7 @@ def passphrase_refused(path: str | Path) -> str | None:
     they need; else ``None``. Needs no key."""
     from memory_store.actions.key_devices import passphrase_refused as refused
 
-    return refused(Path(path))
+    return refused(vault_path(path))
 
 
 def is_vault(path: str | Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,8 +13,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # tiny_embedder and tiny_reranker
 
+from postgres_server import Server, server_or_skip
 from tiny_embedder import build as build_tiny_embedder
 
+from memory_store.errors import BadInputError
+from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 
 if TYPE_CHECKING:
@@ -38,6 +42,25 @@ def second_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_embedder(folder, words=["weir"], dimensions=32)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """With ``STORAGE=postgres`` a test that looks into a vault's file is skipped."""
+    try:
+        return (yield)
+    except (OSError, sqlite3.Error, BadInputError) as error:
+        looked = isinstance(error, OSError) and "postgresql://" in str(error)
+        looked |= any(said in str(error) for said in ("unable to open database", "is no file"))
+        if os.environ.get("STORAGE") and looked:
+            pytest.skip("looks into the vault's file")
+        raise
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL server of this run; the test is skipped where none is installed."""
+    yield from server_or_skip()
+
+
 @pytest.fixture
 def private_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Cache, configuration and state of this test alone; none of the account that runs them."""
@@ -57,15 +80,23 @@ def key_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def make_store(
-    tmp_path: Path, key_file: Path, tiny_model: Path, private_folders: Path
+    tmp_path: Path,
+    key_file: Path,
+    tiny_model: Path,
+    private_folders: Path,
+    request: pytest.FixtureRequest,
 ) -> Iterator[Callable[..., MemoryStore]]:
-    """Makes vaults that a key file opens, with the tiny model; they are locked at the end."""
+    """Makes vaults that a key file opens, with the tiny model; they are locked at the end.
+
+    With ``STORAGE=postgres`` in the environment they are vaults on a server.
+    """
     made: list[MemoryStore] = []
+    server = request.getfixturevalue("postgres") if os.environ.get("STORAGE") else None
 
     def make(name: str = "notes.db", **options: object) -> MemoryStore:
         (tmp_path / "vaults").mkdir(exist_ok=True)
         store, _ = MemoryStore.create(
-            tmp_path / "vaults" / name,
+            server.address() if server else tmp_path / "vaults" / name,
             **{"key_file": key_file, "embedder": str(tiny_model), **options},  # type: ignore[arg-type]
         )
         made.append(store)

@@ -12,16 +12,16 @@ import pytest
 from memory_store.actions.action import Declared, action
 from memory_store.errors import MemoryStoreError, ReadOnlyError
 from memory_store.importing.job import ImportJob, ImportRequest
-from memory_store.records import MemoryChange, MemoryDraft
+from memory_store.records import MemoryChange, MemoryDraft, search_request
 from memory_store.session import unlock
-from memory_store.store import Code, Collections, Keys, MemoryStore, Review, Trail, Trash
+from memory_store.store import Code, Collections, Keys, MemoryStore, Review, Searches, Trail, Trash
 from memory_store.vault.audit_events import ACTIONS, FAILED_UNLOCK, IMPORT, LOCK, UNLOCK
 from memory_store.vault.storage.file_access import file_access
 
 PASSPHRASE = "seven words that stand in no dictionary"
 
-PARTS = (MemoryStore, Code, Collections, Keys, Review, Trail, Trash)
-PREFIXES = ("", "code.", "collections.", "keys.", "review.", "trail.", "trash.")
+PARTS = (MemoryStore, Code, Collections, Keys, Review, Searches, Trail, Trash)
+PREFIXES = ("", "code.", "collections.", "keys.", "review.", "searches.", "trail.", "trash.")
 
 NO_ACTIONS = {
     *("create", "in_memory", "open", "join", "open_copy"),  # the caller's events: it knows why
@@ -73,6 +73,7 @@ def test_what_writes_memories_or_members_has_an_event() -> None:
     assert silent == {
         "import_paths",
         "run_import",
+        "edit_source",
         "forget_source",
         "watch",
         "embed_missing",
@@ -129,6 +130,7 @@ def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Call
         "import_paths": lambda: store.import_paths(path),
         "run_import": lambda: store.run_import(ImportJob(request=ImportRequest.of_paths(path))),
         "forget_source": lambda: store.forget_source(str(path.parent / "source")),
+        "edit_source": lambda: store.edit_source(str(path.parent / "source"), glob=["*.md"]),
         "watch": lambda: store.watch(path),
         "embed_missing": store.embed_missing,
         "reindex": lambda: store.reindex(whole=True),
@@ -136,6 +138,11 @@ def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Call
         "set_ranking": lambda: store.set_ranking(None),
         "set_trash": lambda: store.set_trash(7),
         "undo": store.undo,
+        "searches.save": lambda: store.searches.save("root", "more", search_request("weir")),
+        "searches.rename": lambda: store.searches.rename("root", "kept", "weirs"),
+        "searches.make_feed": lambda: store.searches.make_feed("root", "kept"),
+        "searches.end_feed": lambda: store.searches.end_feed("root", "kept"),
+        "searches.remove": lambda: store.searches.remove("root", "kept"),
         "collections.create": lambda: shared.create("mill"),
         "collections.set": lambda: shared.set("work", analyser="de"),
         "collections.rename": lambda: shared.rename("work", "job"),
@@ -176,6 +183,7 @@ def unwritable(
     source.mkdir()
     (source / "mill.md").write_text("The mill stands still.")
     store.import_paths(source)
+    store.searches.save("root", "kept", search_request("weir"))
     store.keys.add(passphrase=PASSPHRASE, device_key=False)
     store.keys.identity()
     greeting, *_ = MemoryStore.introduce(store.path, "Grace", key_file=tmp_path / "k" / "g.key")

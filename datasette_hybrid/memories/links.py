@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from datasette import Response
+from msgspec import to_builtins
 
 from memory_store.access import Grants
 from memory_store.errors import BadInputError
@@ -45,6 +46,15 @@ async def related(datasette: Any, request: Any) -> Response:
     limit = _limit(values(questions.arguments(request), "limit"))
     found = await work.run(lambda: near(vault, grants, memory, limit))
     return answer({"ok": True, "rows": [one.as_dict() for one in found]})
+
+
+@endpoint("GET", "HEAD")
+async def topics(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/memories/{id}/topics.json``: those that memories near to it have."""
+    vault, grants = await questions.vault_for(datasette, request, "decrypt")
+    memory = named_id(request)
+    found = await work.run(lambda: vault.use(grants.decrypt).suggested_topics(memory, refs=False))
+    return answer({"ok": True, "rows": [to_builtins(one) for one in found]})
 
 
 def _limit(given: list[str]) -> int:

@@ -88,7 +88,8 @@ def _opened(vault: Vault, grants: Grants, given: str, path: str) -> dict[str, An
         "words": len(found.text.split()),
         "writable": writable,
         "targets": targets,
-        "suggested_topics": store.recent_topics(SUGGESTED_FROM) if writable else (),
+        "recent_topics": store.recent_topics(SUGGESTED_FROM) if writable else (),
+        "suggested": store.suggested_topics(found.id, refs=False) if writable else (),
     }
 
 

@@ -10,23 +10,27 @@ from typing import Any
 
 from msgspec import Struct
 
-from memory_store.host import ACTIONS, DIFFERING
+from memory_store.host import ACTIONS, DIFFERING, NO, YES
 from memory_store.records import (
     MAX_QUERY_CHARACTERS,
     OPTION_NAMES,
     Decision,
+    ExistsRequest,
     MemoryChange,
     MemoryDraft,
     SearchRequest,
+    WordsRequest,
 )
 
 from ..audit.pages import MOST
 from ..audit.recorder import SURFACES
+from ..code.api import MOST_ROWS
 from . import schemas
 from .schemas import Schema, What, options, parameter
 
 BASE = "/{database}/-/hybrid"
 MEMORIES, MEMORY = BASE + "/memories", BASE + "/memories/{id}"
+SAVED_ONE = BASE + "/searches/{id}"
 COLLECTION = BASE + "/collections/{id}"
 CSV = "text/csv"
 
@@ -87,6 +91,18 @@ AUDITING = (
 )
 PAGE: Schema = {"type": "integer", "minimum": 1, "maximum": MOST}
 NEAREST = parameter("limit", {"type": "integer", "minimum": 1, "maximum": 50}, "Memories")
+SEVERAL: Schema = {"type": "array", "items": {"type": "string"}}
+IN_COLLECTIONS = parameter("collection", SEVERAL, "In collections of these names or ids")
+EXISTING = (
+    {**parameter("term", SEVERAL, "Words; one without hybrid-decrypt"), "required": True},
+    IN_COLLECTIONS,
+    parameter("exact", {"enum": ["0", "1"]}, "Spelled exactly so; needs hybrid-decrypt"),
+)
+BEGINNING = (
+    parameter("prefix", TEXT, "How they begin"),
+    IN_COLLECTIONS,
+    parameter("limit", {"type": "integer", "minimum": 1, "maximum": 1_000}, "Words"),
+)
 OF_EACH = parameter("limit", {"type": "integer", "minimum": 1, "maximum": 100}, "Of each kind")
 AUDIT_PAGE = (
     parameter("limit", PAGE, "Events of a page"),
@@ -126,6 +142,25 @@ UPLOAD: Mapping[str, Schema] = {
     "application/octet-stream": _BINARY,
 }
 
+CODE = BASE + "/code"
+IN_COLLECTION = options("collection")
+CODE_FILE = {**parameter("file", TEXT, "A path, the end of one, or an id"), "required": True}
+CODE_LINES = {
+    **parameter("file", TEXT, "Such a file, or lines of it: `app.py:40`, `app.py:40-80`"),
+    "required": True,
+}
+CODE_NAME = {**parameter("name", TEXT, "A symbol: `open`, `Session.open`"), "required": True}
+CODE_OF = {**parameter("of", TEXT, "A file or a symbol"), "required": True}
+_AT_LEAST_ONE: Schema = {"type": "integer", "minimum": 1}
+CODE_BUDGET = parameter("budget", _AT_LEAST_ONE, "Tokens at most")
+CODE_HOPS = parameter("hops", {**_AT_LEAST_ONE, "maximum": 10}, "Steps at most")
+CODE_ROWS = parameter("limit", {**_AT_LEAST_ONE, "maximum": MOST_ROWS}, "Rows")
+CODE_READING = (
+    parameter("skeleton", {"enum": sorted((YES | NO) - {""})}, "Without the bodies of functions"),
+    parameter("snap", {"const": "function"}, "Widen the lines, so that no function is cut"),
+    parameter("if_changed", TEXT, "`hash` of an earlier answer: no text if it is the same"),
+)
+
 SEARCH, READ, WRITE = "hybrid-search", "hybrid-search or hybrid-decrypt", "hybrid-write"
 AUDIT, DECRYPT = "hybrid-audit", "hybrid-decrypt"
 ANY = "hybrid-search, hybrid-decrypt or hybrid-write"
@@ -134,6 +169,8 @@ ONE = {200: schemas.Memories}
 READ_SEALED, READ_AND_WRITE = "hybrid-decrypt", "hybrid-decrypt and hybrid-write"
 IN_TRASH = parameter("memory", {"type": "string"}, "One memory's id: its earlier versions")
 COLLECTIONS = {200: schemas.Collections}
+SAVED = {200: schemas.SavedSearches}
+SAVING = "hybrid-search, as an actor; no token with restrictions"
 
 OPERATIONS = (
     Operation(
@@ -178,6 +215,57 @@ OPERATIONS = (
         {200: schemas.LandscapeAnswer}, options("as_of"),
     ),
     Operation(
+        "GET", BASE + "/exists.json", "exists",
+        "Whether memories hold a word, or several side by side: as a search in quotes, by stems",
+        SEARCH, {200: schemas.Existences}, EXISTING,
+    ),
+    Operation(
+        "POST", BASE + "/exists.json", "existsPosted",
+        "The same, with terms that stand in no address", SEARCH, {200: schemas.Existences}, (),
+        ExistsRequest, {"term": ["boathouse"]},
+    ),
+    Operation(
+        "GET", BASE + "/words.json", "words", "The words that begin so", "hybrid-search and "
+        "hybrid-decrypt", {200: schemas.Words}, BEGINNING,
+    ),
+    Operation(
+        "POST", BASE + "/words.json", "wordsPosted", "The same, with what stands in no address",
+        "hybrid-search and hybrid-decrypt", {200: schemas.Words}, (), WordsRequest,
+        {"prefix": "boat"},
+    ),
+    Operation(
+        "GET", MEMORY + "/topics.json", "suggestTopics",
+        "Topics that memories near to one have, and it has not", DECRYPT,
+        {200: schemas.SuggestedTopics},
+    ),
+    Operation(
+        "GET", CODE + "/context.json", "codeContext",
+        "What a repository is: languages, entry points, the files and symbols that are used most",
+        DECRYPT, {200: schemas.CodeContextAnswer}, (*IN_COLLECTION, CODE_BUDGET),
+    ),
+    Operation(
+        "GET", CODE + "/outline.json", "codeOutline",
+        "The definitions of a file, what it imports, and what imports it", DECRYPT,
+        {200: schemas.CodeOutlineAnswer}, (CODE_FILE, *IN_COLLECTION),
+    ),
+    Operation(
+        "GET", CODE + "/symbols.json", "codeSymbols",
+        "Where a name is defined, and which files and functions use it", DECRYPT,
+        {200: schemas.CodeSymbolsAnswer}, (CODE_NAME, *IN_COLLECTION, CODE_ROWS),
+    ),
+    Operation(
+        "GET", CODE + "/references.json", "codeReferences", "The lines that use a name", DECRYPT,
+        {200: schemas.CodeReferencesAnswer}, (CODE_NAME, *IN_COLLECTION, CODE_ROWS),
+    ),
+    Operation(
+        "GET", CODE + "/impact.json", "codeImpact", "Which files depend on a file or a symbol",
+        DECRYPT, {200: schemas.CodeImpactAnswer}, (CODE_OF, *IN_COLLECTION, CODE_HOPS),
+    ),
+    Operation(
+        "GET", CODE + "/read.json", "codeRead", "Lines of a file", DECRYPT,
+        {200: schemas.CodeTextAnswer}, (CODE_LINES, *IN_COLLECTION, CODE_BUDGET, *CODE_READING),
+    ),
+    Operation(
         "GET", BASE + "/review.json", "review",
         "What may want putting in order: near duplicates, what may replace each other, what is "
         "over, what has no topic", DECRYPT, {200: schemas.ReviewAnswer}, (OF_EACH,),
@@ -201,6 +289,33 @@ OPERATIONS = (
         "POST", BASE + "/trash/empty.json", "emptyTrash",
         "Erase what the trash has of some memories, or of all", READ_AND_WRITE,
         {200: schemas.Erased}, (), schemas.TrashIds, {},
+    ),
+    Operation(
+        "GET", BASE + "/searches.json", "listSearches", "The asker's saved searches", SEARCH,
+        SAVED,
+    ),
+    Operation(
+        "POST", BASE + "/searches.json", "saveSearch", "Save a search under a name", SAVING,
+        {201: schemas.SavedSearches}, (), schemas.NewSearch,
+        {"name": "keys", "search": {"q": "spare key", "type": ["fact"]}},
+    ),
+    Operation("GET", SAVED_ONE + ".json", "getSearch", "One saved search", SEARCH, SAVED),
+    Operation(
+        "PATCH", SAVED_ONE + ".json", "renameSearch", "Give a saved search another name", SAVING,
+        SAVED, (), schemas.SearchName, {"name": "spare keys"},
+    ),
+    Operation(
+        "DELETE", SAVED_ONE + ".json", "removeSearch", "Forget a saved search; its feed ends",
+        SAVING, {200: schemas.Done},
+    ),
+    Operation(
+        "POST", SAVED_ONE + "/feed.json", "makeFeed",
+        "Make a feed of a saved search; its token is shown this once",
+        f"{SAVING}; no token", {201: schemas.NewFeed},
+    ),
+    Operation(
+        "DELETE", SAVED_ONE + "/feed.json", "endFeed", "End the feed of a saved search", SAVING,
+        SAVED,
     ),
     Operation("GET", MEMORY + ".json", "getMemory", "One memory", READ, ONE),
     Operation(

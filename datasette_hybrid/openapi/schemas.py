@@ -19,9 +19,15 @@ from memory_store.host import (
     RECIPES,
     ROLES,
     YES,
+    CodeContext,
+    CodeImpact,
+    CodeOutline,
+    CodeReferences,
+    CodeText,
     ForSearchers,
     InPart,
     Stages,
+    SymbolAnswer,
     Total,
     Verdict,
     shown_to_searchers,
@@ -29,6 +35,8 @@ from memory_store.host import (
 from memory_store.records import (
     LISTED_IDS,
     Decision,
+    Existence,
+    ExistsRequest,
     Landscape,
     Memory,
     MemoryChange,
@@ -39,7 +47,10 @@ from memory_store.records import (
     SearchRequest,
     SearchResponse,
     SearchResult,
+    SuggestedTopic,
     TrashEntry,
+    WordCount,
+    WordsRequest,
 )
 
 from ..collections import ACTIONS, CollectionView
@@ -95,6 +106,18 @@ class TrashIds(Struct):
     """Memories whose versions in the trash are erased; without ``ids``: all of it."""
 
     ids: Annotated[tuple[str, ...], Rows] | UnsetType = UNSET
+
+
+class SearchName(Struct):
+    """The name of a saved search."""
+
+    name: Annotated[str, Meta(min_length=1, max_length=100)]
+
+
+class NewSearch(SearchName):
+    """A search that is saved under a name."""
+
+    search: SearchRequest
 
 
 class Publication(Struct):
@@ -238,6 +261,34 @@ class TrashList(Done):
     truncated: bool
 
 
+class SavedSearch(Struct):
+    """A search of the asker under a name."""
+
+    id: str
+    name: str
+    owner: str
+    search: Annotated[
+        Mapping[str, Any], Meta(description="Fields of a search, only those that were said")
+    ]
+    created: str
+    feed: Annotated[bool, Meta(description="It has a feed")]
+    url: Annotated[str | None, Meta(description="Where it is asked; null with private queries")]
+
+
+class SavedSearches(Done):
+    """Saved searches by name."""
+
+    rows: tuple[SavedSearch, ...]
+
+
+class NewFeed(Done):
+    """Where a feed is, and its token: the password of HTTP's Basic scheme."""
+
+    atom: str
+    json: str
+    token: str
+
+
 class Collection(CollectionView, frozen=True):
     """A collection as its asker sees it."""
 
@@ -285,8 +336,62 @@ class LandscapeAnswer(Landscape, frozen=True, kw_only=True):
     ok: Ok
 
 
+class Existences(Done):
+    """Whether each term is there: false is certain, and null: not all was opened to see it."""
+
+    rows: tuple[Existence, ...]
+
+
+class Words(Done):
+    """Words, those that most memories hold first."""
+
+    rows: tuple[WordCount, ...]
+
+
+class SuggestedTopics(Done):
+    """Topics that memories near to one have, and it has not."""
+
+    rows: tuple[SuggestedTopic, ...]
+
+
+class CodeContextAnswer(CodeContext, frozen=True, kw_only=True):
+    """What a repository is: languages, folders, where it begins, what is used most."""
+
+    ok: Ok
+
+
 class ReviewAnswer(Review, frozen=True, kw_only=True):
     """Pairs and memories to look at, at most so many of each kind."""
+
+    ok: Ok
+
+
+class CodeOutlineAnswer(CodeOutline, frozen=True, kw_only=True):
+    """The definitions of a file in order, what it imports, and what imports it."""
+
+    ok: Ok
+
+
+class CodeSymbolsAnswer(SymbolAnswer, frozen=True, kw_only=True):
+    """Where a name is defined and used."""
+
+    ok: Ok
+
+
+class CodeReferencesAnswer(CodeReferences, frozen=True, kw_only=True):
+    """The first lines that use a name, by file, and how many do."""
+
+    ok: Ok
+
+
+class CodeImpactAnswer(CodeImpact, frozen=True, kw_only=True):
+    """Who depends on a file or a symbol, the nearest first."""
+
+    ok: Ok
+
+
+class CodeTextAnswer(CodeText, frozen=True, kw_only=True):
+    """Lines of a file, and the hash of all of it."""
 
     ok: Ok
 
@@ -348,7 +453,11 @@ class ImportJob(Struct):
 # -- schemas ------------------------------------------------------------------------------
 
 REQUESTS = {
-    one.__name__ for one in (SearchRequest, MemoryDraft, MemoryChange, NamedMemoryChange, Decision)
+    one.__name__
+    for one in (
+        *(SearchRequest, MemoryDraft, MemoryChange, NamedMemoryChange),
+        *(Decision, ExistsRequest, WordsRequest),
+    )
 }
 """Records in which null is "not said"."""
 

@@ -26,6 +26,7 @@ from ..permissions.grants import may_see
 from ..requests import private_searches, questions
 from ..requests.admission import QueueFullError, work
 from ..requests.frame import hybrid_path, page, render, sentence
+from ..saved.owner import owner_of, saved_for
 from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
 from . import facets, forms, result_views
@@ -62,12 +63,14 @@ async def search(datasette: Any, request: Any) -> Response:
 
     collections, found = await questions.in_turn(look)
     names = [name for name, _ in collections]
+    completes = bool(grants.search & grants.decrypt) and not private
     context: dict[str, Any] = {
         "database": vault.database,
         "path": path,
         "grants": grants,
         "private_queries": bool(private),
         "keep": kept(request),
+        "words_href": f"{path}/words.json" if completes else "",
         "types": TYPES,
         "undo": undo.group_in(request) if grants.decrypt and grants.write else "",
         "q": forms.last(given, "q"),
@@ -75,6 +78,9 @@ async def search(datasette: Any, request: Any) -> Response:
         "code_collections": {name for name, analyser in collections if analyser == CODE},
         "chips": facets.chips(given, path),
         "examples": examples(path, names),
+        "saves": owner_of(vault) is not None,
+        "carried": forms.carried(given),
+        "saved": (),
         "clear_href": facets.cleared(given, path),
         **dict.fromkeys(("response", "welcome", "older", "refusal", "nearest", "embedding")),
         "also_searched": {},
@@ -88,6 +94,7 @@ async def search(datasette: Any, request: Any) -> Response:
         context |= await _answered(vault, grants, given, asked, found, context)
     else:
         context["welcome"] = await welcome(vault, grants, path)
+        context["saved"] = await work.run(lambda: saved_for(vault, owner_of(vault)))
         context["embedding"] = await work.run(lambda: vault.upkeep.embedding_now(grants.search))
     if grants.decrypt:
         on_start = context["welcome"] is not None

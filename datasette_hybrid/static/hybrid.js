@@ -114,6 +114,39 @@ if (live) {
   form.addEventListener("submit", stop);
 }
 
+/* Words that begin as the last one of the query does, to choose from. None where they may not be
+   known, or where queries stay out of addresses. */
+
+const FEWEST_LETTERS = 2;
+const known = new Map();
+
+async function wordsBeginning(prefix) {
+  if (!known.has(prefix)) {
+    const response = await fetch(`${field.dataset.words}?${new URLSearchParams({ prefix })}`);
+    known.set(prefix, response.ok ? (await response.json()).rows.map((row) => row.word) : []);
+  }
+  return known.get(prefix);
+}
+
+async function complete() {
+  const typed = field.value;
+  const [last] = typed.match(/[\p{L}\p{M}\p{N}'’]*$/u);
+  const before = typed.slice(0, typed.length - last.length);
+  if (last.length < FEWEST_LETTERS) return field.list.replaceChildren();
+  const words = await wordsBeginning(last).catch(() => []); // without them it searches all the same
+  if (field.value !== typed) return;
+  const others = words.filter((word) => word !== last.toLowerCase());
+  field.list.replaceChildren(...others.map((word) => new Option("", before + word)));
+}
+
+if (field?.list && field.dataset.words) {
+  let timer = 0;
+  field.addEventListener("input", (event) => {
+    clearTimeout(timer);
+    if (!event.isComposing) timer = setTimeout(complete, PAUSE / 2);
+  });
+}
+
 /* Keys: one at a time, never while one types, never with Ctrl, Alt or the like. */
 
 const targets = () => [...document.querySelectorAll(".hy-result")];

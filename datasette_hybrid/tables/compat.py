@@ -34,6 +34,12 @@ def has_row_menu() -> bool:
     return hook is not None and hook.has_spec()
 
 
+def has_boxes_of_plugins() -> bool:
+    """Whether the home page and pages of databases show what plugins put on top of them."""
+    hook = getattr(pm.hook, "top_homepage", None)
+    return hook is not None and hook.has_spec()
+
+
 def no_changes(databases: Iterable[str], tables: Sequence[str | None]) -> Any:
     """1.0's answer to ``permission_resources_sql``: not even root does it to those tables.
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memory_store.host import LATER_TABLES, VAULT_TABLES
+from memory_store.records import TYPES
 
 COLLECTION = "Random id of the collection it belongs to"
 KEYED_HASH = "keyed hash"
@@ -25,8 +26,7 @@ TABLES: Mapping[str, Mapping[str, Any]] = {
         "facets": ["type"],
         "columns": {
             "collection": COLLECTION,
-            "type": "What it is: fact, note, preference, decision, task, path, summary, result or "
-            "code; with _done when completed",
+            "type": f"What it is: {', '.join(TYPES)}; with _done when completed",
             "version": "How often it was written; 1 for never edited",
             "content": "Id of its text in memory_bodies; equal texts of a collection share one, "
             "where their writers may read",

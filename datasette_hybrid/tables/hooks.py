@@ -116,11 +116,15 @@ def jump_items(datasette: Any, request: Any) -> list[Any]:
 async def before_rendering(
     datasette: Any, request: Any, view_name: str | None, database: str | None, table: str | None
 ) -> dict[str, Any]:
-    """Fill in the sealed cells of a page, and the query in the search box of memories.
+    """Fill in the sealed cells of a page, and what its search box needs.
 
-    1.0 leaves its search box empty after a search.
+    0.65 asks no plugin for a box; 1.0 leaves the one of memories empty after a search.
     """
     await cells.fill(datasette, view_name)
+    if view_name == "index" and not compat_native.has_boxes_of_plugins():
+        return {"hybrid_box": await home_box(datasette, request)}
+    if view_name == "database" and not compat_native.has_boxes_of_plugins():
+        return {"hybrid_box": await database_box(datasette, request, str(database))}
     if request is None or (view_name, table) != ("table", "memories"):
         return {}
     vault = _vault(datasette, str(database))
@@ -145,7 +149,7 @@ def closed_page(datasette: Any, request: Any, reason: str) -> Any:
     return unlock_page(datasette, request, vault, status=403, refusal=reason)
 
 
-# -- search boxes (1.0) -----------------------------------------------------------------
+# -- search boxes -----------------------------------------------------------------------
 
 
 async def home_box(datasette: Any, request: Any) -> Markup | None:

@@ -127,12 +127,18 @@ class Vault:
         return self._store is not None
 
     def use(
-        self, scope: Scope, *, creating: bool = False, readable: Scope = EVERYTHING
+        self,
+        scope: Scope,
+        *,
+        creating: bool = False,
+        readable: Scope = EVERYTHING,
+        counts: bool = True,
     ) -> MemoryStore:
         """The open store with nothing in it but the collections of ``scope``: one of the grants'.
 
         Of collections outside of ``readable`` (the decrypt grant, where ``scope`` is another one)
         no memory is opened.
+        ``counts``: whether the time until it locks itself begins anew.
         ``creating``: whether the asker may make collections. Writing discloses nothing of what is
         outside of the running request's decrypt grant. Raises :class:`LockedError`.
         """
@@ -144,7 +150,8 @@ class Vault:
             self.open_configured()
         with self._held():
             store = self._present()
-            self._used = Moment()
+            if counts:
+                self._used = Moment()
             return store.limited_to(
                 scope, creating=creating, readable=readable, disclosed=disclosed, writer=writer
             )

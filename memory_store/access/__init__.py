@@ -9,3 +9,4 @@ from memory_store.access.grants import (
     NotPermittedError,
 )
 from memory_store.access.questions import STRICT, UNREAD_MODES, search
+from memory_store.access.words import exists, words

@@ -7,10 +7,13 @@ edits        change, add and delete memories, one or many at once; publish one e
 code         source code by its syntax: outlines, symbols, who depends on what, parts of files
 collections  their names, settings and members, how current they are; delete one by its key
 review       what may want putting in order, and what is done with a pair
-landscape    topics that stand together, and what stands there
+suggestions  topics for a memory, as its neighbours have them
+landscape    memories that belong together, and what stands there
 key_…        slots, devices, rotation, sharing
+saved_searches  searches under a name, and their feeds
 settings     what holds for the whole vault, and where its topics are kept
 links        what links to what, and what is near
+mentions     what names a memory without a link to it
 sources      which paths were imported, and which are read again
 vaults       models, sizes and counts, and whether the vault is what it was
 trash        what was deleted or replaced: list, put back, erase; undo the last change
@@ -39,8 +42,10 @@ if TYPE_CHECKING:
         landscape,
         links,
         review,
+        saved_searches,
         settings,
         sources,
+        suggestions,
         sync,
         trail,
         trash,

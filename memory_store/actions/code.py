@@ -40,6 +40,7 @@ from memory_store.records.code import (
     CodeImpact,
     CodeOutline,
     CodeReference,
+    CodeReferences,
     CodeSymbol,
     CodeText,
     CodeUses,
@@ -83,6 +84,17 @@ def symbols(
         len(known.files),
         repository.opened,
     )
+
+
+@action(READ, writes=False, counts=lambda found: (found.opened, len(found.rows)))
+def references(
+    opened: Opened, name: str, *, collection: str | Sequence[str] = (), limit: int = 100
+) -> CodeReferences:
+    """The lines that use a name, one a row. Raises NotFoundError, naming alike ones."""
+    repository = repository_of(opened, collection)
+    own, _ = named(repository.known, name)
+    rows = sorted(_references(repository, own), key=lambda one: (one.file, one.line))
+    return CodeReferences(name, tuple(rows[:limit]), len(rows), repository.opened)
 
 
 @action(READ, writes=False, counts=lambda found: (found.opened, 1))

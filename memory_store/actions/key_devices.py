@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from memory_store.actions.action import Opened, action
+from memory_store.addresses import vault_path
 from memory_store.crypto.keys import SecretKey, decode_device_key, device_id, encode_device_key
 from memory_store.errors import BadInputError, FormatError, NotFoundError, TamperedError
 from memory_store.session.whole_vault import WholeVault
@@ -48,7 +49,7 @@ def listed(path: str | Path) -> list[DeviceKey]:
 
     Needs no key. Raises NotAVaultError, FormatError, BadInputError without a state folder.
     """
-    path = Path(path)
+    path = vault_path(path)
     with vault_faults(path):
         vault, slots = _looked_at(path)
     found: dict[str, list[Slot]] = {}
@@ -100,7 +101,7 @@ def imported(path: str | Path, codes: str) -> list[DeviceKey]:
 
     Needs no key. Raises BadInputError for what is no device key, or none of this vault's.
     """
-    path, known = Path(path), {one.id for one in listed(path)}
+    path, known = vault_path(path), {one.id for one in listed(path)}
     vault, _ = _looked_at(path)
     wanted = []
     for line in [line for line in codes.splitlines() if line.strip()][:MOST_CODES]:

@@ -27,6 +27,7 @@ from memory_store.actions.key_rotation import (
     grant_all,
     rotate_scope,
 )
+from memory_store.addresses import vault_path
 from memory_store.crypto.identities import (
     Identity,
     fingerprint,
@@ -124,7 +125,7 @@ def introduce(
     ``device_key``: whether a passphrase also needs a device key, which is made here. Raises
     NotAVaultError, BadInputError, also where the owner has not shown his keys in the file yet.
     """
-    path = Path(path)
+    path = vault_path(path)
     (secret,) = secrets_to_set(
         path,
         key_file=key_file,

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from memory_store.actions.action import Opened, action
+from memory_store.actions.mentions import mentions
 from memory_store.actions.reads import open_all, open_heads, open_one, shown
 from memory_store.actions.reads import resolve as resolve_id
 from memory_store.errors import BadInputError, NotFoundError
@@ -44,17 +47,33 @@ IN_COMMON = "links in common"
 BY_LEG = ("near in meaning", "shares topics", "shares words")
 
 
-@action(READ, writes=False, counts=lambda found: (1 + len(found.back), 1))
+@action(READ, writes=False, counts=lambda found: (1 + len(found.back) + found.unlinked_opened, 1))
 def links(opened: Opened, memory_id: str, *, refs: bool = True, around: bool = True) -> MemoryLinks:
-    """What a memory links to, what links to it with the sentence around, and what is not there.
+    """What a memory links to, what links to it with the sentence around, what names it without a
+    link, and what is not there.
 
-    By id, the beginning of an id, or (``refs``) ref. Without ``around`` the texts of those that
-    link to it are not opened. Raises NotFoundError.
+    By id, the beginning of an id, or (``refs``) ref. Without ``around`` the texts of others are not
+    opened, and mentions not looked for. Raises NotFoundError.
     """
     memory = open_one(opened.vault, memory_id, refs=refs)
     if isinstance(memory, SealedMemory):
         raise NotFoundError(f"no memory {memory_id!r}")
-    return _links_of(opened.vault, opened.vault.link_graph(), memory, around=around)
+    graph = opened.vault.link_graph()
+    found = _links_of(opened.vault, graph, memory, around=around)
+    return _with_mentions(opened, graph, memory, found) if around else found
+
+
+def _with_mentions(
+    opened: Opened, graph: LinkGraph, memory: Memory, found: MemoryLinks
+) -> MemoryLinks:
+    linked = {other for _, other in graph.incoming.get(memory.id, ())}
+    named = mentions(opened, memory, linked)
+    return replace(
+        found,
+        unlinked=named.found,
+        unlinked_opened=named.opened,
+        unlinked_left=named.left,
+    )
 
 
 @action(READ, writes=False, counts=lambda found: (found.opened, found.opened))
@@ -68,7 +87,7 @@ def unfolded(opened: Opened, memory_id: str) -> Unfolded:
     if isinstance(memory, SealedMemory):
         return Unfolded(shown(vault, [memory])[0], MemoryLinks(memory.id), {}, {})
     graph = vault.link_graph()
-    links = _links_of(vault, graph, memory)
+    links = _with_mentions(opened, graph, memory, _links_of(vault, graph, memory))
     targets = _targets(graph, memory)
     wanted = dict.fromkeys(
         targets[link.kind, link.target]

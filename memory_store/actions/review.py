@@ -8,8 +8,7 @@ deletion as any other: the trash has the way back.
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from msgspec.structs import replace
@@ -17,12 +16,13 @@ from msgspec.structs import replace
 from memory_store.actions.action import Opened, action
 from memory_store.actions.attempts import again_if_overtaken, with_succession
 from memory_store.actions.edits import change_many, remove_many
-from memory_store.actions.reads import open_all, open_heads, open_one, shown
+from memory_store.actions.reads import open_all, open_one, shown
+from memory_store.actions.suggestions import of_neighbours
 from memory_store.actions.writes import write
 from memory_store.dates import validity
 from memory_store.errors import BadInputError
 from memory_store.importing import drafts
-from memory_store.index.likeness import Ordinals, Pair, likeness, nearest, newest, untagged
+from memory_store.index.likeness import Ordinals, Pair, likeness, newest, untagged
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.records import DONE_SUFFIX, Memory, MemoryChange, Review, Reviewed, ReviewedPair
 from memory_store.records.sync import CONFLICT_OF, CONFLICT_TOPIC
@@ -39,7 +39,7 @@ MAY_REPLACE = frozenset({"fact", "preference", "decision", "note"})
 MOST, MOST_LISTED = 20, 100  # of each kind that is shown
 LOOKED_AT = 400  # pairs that may be shown: those that are kept both drop out
 BEGINNING = 200  # characters of a text
-NEAR, SUGGESTED, SHARED = 8, 3, 2  # neighbours whose topics count, topics, neighbours that have one
+SUGGESTED = 3  # topics
 DISTINCT = "distinct_from"  # metadata: ids of memories that this one is kept beside
 
 
@@ -213,24 +213,15 @@ def _suggested(
     vault: OpenVault, snapshot: Snapshot, valid: Mask, asked: Ordinals
 ) -> tuple[Reviewed, ...]:
     """Memories without a topic, with the topics that several of their neighbours have."""
-    tagged = np.flatnonzero(valid & ~untagged(snapshot, valid))
-    near = nearest(snapshot, asked, tagged, NEAR)
-    heads = open_heads(vault, snapshot.ids(np.unique(np.concatenate([*near, asked[:0]]))))
+    topics = of_neighbours(vault, snapshot, valid, asked)
     opened = {one.id: one for one in shown(vault, open_all(vault, snapshot.ids(asked)))}
     found = []
-    for ordinal, others in zip(asked.tolist(), near, strict=True):
+    for ordinal, near in zip(asked.tolist(), topics, strict=True):
         memory = opened.get(snapshot.id(ordinal))
-        if memory is None:
-            continue
-        said = (heads[one].topics.values() for one in snapshot.ids(others) if one in heads)
-        counts = Counter(topic for topics in said for topic in set(topics))
-        common = [name for name, count in _ordered(counts) if count >= SHARED][:SUGGESTED]
-        found.append(replace(_short(memory), suggested=tuple(common)))
+        if memory is not None:
+            suggested = tuple(one.topic for one in near[:SUGGESTED])
+            found.append(replace(_short(memory), suggested=suggested))
     return tuple(found)
-
-
-def _ordered(counts: Mapping[str, int]) -> Iterable[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
 
 
 def _pair(newer: Memory, older: Memory, near: float) -> ReviewedPair:

@@ -10,22 +10,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_store.actions.action import Opened, action
-from memory_store.errors import NotFoundError
+from memory_store.errors import BadInputError, NotFoundError
 from memory_store.importing.ledger import left_out
 from memory_store.paths import home_path
 from memory_store.records import ImportReport, SourceInfo, unheard
-from memory_store.vault.sources import read_sources
+from memory_store.session.opened_vault import OpenVault
+from memory_store.vault.rows import Origin
+from memory_store.vault.sources import Source, note, read_sources, write_source
 from memory_store.vault.storage.damage import vault_faults
 
 if TYPE_CHECKING:
     from memory_store.importing.job import ImportJob
 
+EDITED = frozenset({"type", "topics", "glob", "exclude", "all_files"})
 RESCAN = 60.0  # seconds between two looks at what is followed without an event
 
 
 @action(None, writes=False)
-def sources(opened: Opened) -> list[SourceInfo]:
-    """Every path that this principal imported, in the order in which they were named."""
+def sources(opened: Opened, path: str | None = None) -> list[SourceInfo]:
+    """Every path that this principal imported, in the order in which they were named.
+
+    Or those of one ``path``, or of a number in that list. Raises NotFoundError.
+    """
     vault = opened.vault
     names, origins = vault.collections.names(), vault.reader().origins
     return [
@@ -34,9 +40,12 @@ def sources(opened: Opened) -> list[SourceInfo]:
             collection=names[one.collection],
             memories=len(origins.of_source(one.id, vault.keyring.openable())),
             options={name: kept for name, kept in one.options.items() if kept},
+            time=one.last.get("time"),
+            failed=one.last.get("failed", 0),
+            failures=tuple((name, reason) for name, reason in one.last.get("failures", ())),
             left_out=left_out(vault, one),
         )
-        for one in read_sources(vault.reader(), vault.keyring)
+        for one in (_named(vault, path) if path else read_sources(vault.reader(), vault.keyring))
     ]
 
 
@@ -82,16 +91,70 @@ def watch(
 
 @action(None, writes=True)
 def forget_source(opened: Opened, path: str) -> int:
-    """Read a path no more when an import names none. Its memories stay.
+    """Read a path (or the number of one in the list) no more when an import names none.
+
+    Its memories stay.
 
     Returns how many sources it was: one for each collection. Raises NotFoundError.
     """
     vault = opened.vault.whole_vault()
-    wanted = {path, str(home_path(path).resolve())}
-    found = [one for one in read_sources(vault.reader(), vault.keyring) if one.path in wanted]
-    if not found:
-        raise NotFoundError(f"{path} is no source of this vault: memory-store sources lists them")
+    found = _named(vault, path)
     with vault.writing() as storage, storage.transaction(vault.keyring):
         for one in found:
             storage.sources.delete(one.id)
     return len(found)
+
+
+@action(None, writes=True)
+def edit_source(opened: Opened, /, path: str, **options: Any) -> int:
+    """Change the options with which an import without a path reads a source: ``type``, ``topics``,
+    ``glob``, ``exclude``, ``all_files``.
+
+    The next import goes by them; until then its memories are as they are. Returns how many sources
+    it was. Raises NotFoundError, and BadInputError for an option that there is not.
+    """
+    from memory_store.importing.job import ImportRequest
+
+    vault = opened.vault.whole_vault()
+    if unknown := options.keys() - EDITED:
+        raise BadInputError(f"{min(unknown)}: a source has no such option", min(unknown))
+    found = _named(vault, path)
+    with vault.writing() as storage, storage.transaction(vault.keyring):
+        edited = []
+        for one in found:
+            if reason := left_out(vault, one):
+                raise BadInputError(f"{one.path} {reason}", "path")
+            changed = ImportRequest(paths=(one.path,)).again(one.path, {**one.options, **options})
+            kept = {**changed.kept(), "collection": one.options.get("collection")}
+            edited.append(write_source(storage, vault.keyring, one.collection, one.path, kept))
+    note(vault.keyring, *edited)
+    return len(found)
+
+
+@action(None, writes=False)
+def memories_of_source(opened: Opened, path: str) -> list[str]:
+    """The ids of the memories that came from a source, or from one of a number in the list.
+
+    Only those that the key of their own collection proves to have come from there. Raises
+    NotFoundError.
+    """
+    vault = opened.vault.whole_vault()
+    keyring, origins = vault.keyring, vault.reader().origins
+    return [
+        memory
+        for one in _named(vault, path)
+        for memory, collection, *stored in origins.of_source(one.id, keyring.openable())
+        if Origin.proven(keyring.of(collection), memory, one.collection, stored) is not None
+    ]
+
+
+def _named(vault: OpenVault, path: str) -> list[Source]:
+    """The sources of a path, one for each collection, or of a number in the list."""
+    found = read_sources(vault.reader(), vault.keyring)
+    if path.isdecimal() and len(path) < 10 and 0 < int(path) <= len(found):
+        return [found[int(path) - 1]]
+    wanted = {path, str(home_path(path).resolve())}
+    named = [one for one in found if one.path in wanted]
+    if not named:
+        raise NotFoundError(f"{path} is no source of this vault: memory-store sources lists them")
+    return named

@@ -93,11 +93,7 @@ def stats(opened: Opened) -> dict[str, Any]:
 
 def _of_file(storage: Storage, path: Path) -> dict[str, int]:
     """The vault's format, and the bytes of its file."""
-    files = (path, path.with_name(path.name + "-wal"))
-    return {
-        "format": storage.format(),
-        "database_bytes": sum(file.stat().st_size for file in files if file.exists()),
-    }
+    return {"format": storage.format(), "database_bytes": storage.size(path)}
 
 
 @action(None, writes=False)

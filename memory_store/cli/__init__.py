@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Everyday": {
         "search": ("search", "Find memories by name and by meaning."),
+        "searches": ("searches", "Keep searches under a name: save, list, run; and their feeds."),
         "add": ("imports", "Add one memory and print its id."),
         "list": ("memories", "List memories, newest first."),
         "get": ("memories", "Show one memory's whole text."),
@@ -50,11 +51,12 @@ GROUPS = {
     "Bring and take": {
         "import": ("imports", "Import files and folders; unchanged ones are skipped."),
         "watch": ("watch", "Follow folders, and import what changes in them."),
-        "sources": ("sources", "List what was imported from where, or forget a source."),
+        "sources": ("sources", "List what was imported from where; change or forget a source."),
         "reindex": ("imports", "Add or renew the vectors and words of memories."),
         "export": ("backup", "Write every memory to a folder in PLAIN TEXT."),
         "backup": ("backup", "Copy the vault to a new file."),
         "sync": ("sync", "Exchange changes with your other devices."),
+        "copy": ("databases", "Copy the vault between files and PostgreSQL databases."),
         "publish": ("memories", "Copy a memory into another collection, once."),
     },
     "Vault and keys": {
@@ -68,6 +70,7 @@ GROUPS = {
         "verify": ("maintenance", "Authenticate every record."),
         "audit": ("maintenance", "Show the audit trail: who opened how many memories, and when."),
         "stats": ("maintenance", "Show sizes and counts."),
+        "storage": ("databases", "Print what a PostgreSQL database needs to hold vaults."),
     },
     "For programs": {
         "completion": ("completion", "Let the Tab key complete commands and names."),

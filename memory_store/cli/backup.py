@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from memory_store.addresses import is_address
 from memory_store.cli.options import vault_command
 from memory_store.cli.terminal import in_units, memories, printable_line
 from memory_store.cli.vault_argument import VaultCommand, database_argument
@@ -84,6 +85,11 @@ def copy_vault(source: Path, target: Path) -> int:
     """
     from memory_store.vault.storage.schema import check_is_vault
 
+    if is_address(source):
+        from memory_store.vault.storage.transfer import copy_vault as copied
+
+        copied(source, target)
+        return target.stat().st_size
     check_is_vault(source)
     if target.is_dir():
         target = target / source.name

@@ -153,14 +153,25 @@ def _line(collection: CollectionInfo, members: int) -> str:
 
 @vault_command()
 @click.option("--collection", multiple=True, metavar="NAME", help="Only of this collection")
+@click.option("--for", "memory", metavar="ID", help="Suggest topics for this memory")
 @row_options("Print an array as JSON")
-def topics(store: MemoryStore, collection: tuple[str, ...], form: str) -> None:
+def topics(store: MemoryStore, collection: tuple[str, ...], memory: str | None, form: str) -> None:
     """List topics with their counts, most frequent first.
 
     \b
     memory-store topics notes.db
     memory-store topics notes.db --collection work --json
+    memory-store topics notes.db --for 3f2a9c1b
+
+    With --for: topics that several memories near to one in meaning have, and it has not, with how
+    many of them have each. None is added by itself; memory-store edit --add-topic does.
     """
+    if memory is not None:
+        found = store.suggested_topics(memory)
+        suggested = [{"topic": one.topic, "neighbours": one.neighbours} for one in found]
+        said = (f"{one.neighbours:>8,}  #{printable_line(one.topic)}" for one in found)
+        write_rows(form, suggested, ("topic", "neighbours"), said)
+        return
     counts = store.topics(collection=collection)
     rows = [{"topic": topic, "memories": count} for topic, count in counts.items()]
     lines = (f"{count:>8,}  #{printable_line(topic)}" for topic, count in counts.items())

@@ -161,8 +161,9 @@ def add(
 
     TEXT may be - for standard input.
     """
-    options: dict[str, Any] = {"title": title, "type": type, "parent": parent, **valid}
-    options["supersedes"] = store.find_id(supersedes) if supersedes else None
+    options: dict[str, Any] = {"title": title, "type": type, **valid}
+    for name, named in (("parent", parent), ("supersedes", supersedes)):
+        options[name] = store.find_id(named) if named else None
     memory = store.add(
         text_or_stdin(" ".join(text)),
         topics=topic,

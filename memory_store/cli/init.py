@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from memory_store.addresses import is_address
 from memory_store.cli.options import (
     at_terminal,
     device_key_option,
@@ -125,6 +126,8 @@ def init(
 
 
 def _refuse_existing(database: Path) -> None:
+    if is_address(database):
+        return  # the server says whether it has such a vault
     if database.is_dir():
         raise BadInputError(f"{database} is a folder: name a file for the vault", "DB")
     if database.exists() and database.stat().st_size:

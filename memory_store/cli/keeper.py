@@ -11,9 +11,11 @@ from pathlib import Path
 
 import click
 
+from memory_store.addresses import is_address
 from memory_store.cli.options import key_options, unlocked
 from memory_store.cli.terminal import printable_line
 from memory_store.cli.vault_argument import VaultCommand, database_argument, shell_name
+from memory_store.errors import BadInputError
 
 IDLE_MINUTES, MOST_HOURS = 15.0, 12.0
 
@@ -54,6 +56,11 @@ def unlock(
     from memory_store.keeper.client import ask, connected_to
     from memory_store.keeper.launch import socket_for, start
     from memory_store.unlocking import check_vault
+
+    if is_address(database):
+        raise BadInputError(
+            "a vault on a server cannot be kept open yet: unlock takes a file", "DB"
+        )
 
     check_vault(database)
     connection = connected_to(socket_for(database))

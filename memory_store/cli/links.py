@@ -11,6 +11,7 @@ from memory_store.cli.options import json_option, row_options, vault_command
 from memory_store.cli.rows import write_answer, write_rows
 from memory_store.cli.terminal import BOLD, DIM, SHORT_ID, colour_wanted, printable_line, styled
 from memory_store.records import Linked, MemoryLinks
+from memory_store.records.links import MENTION
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
@@ -28,8 +29,9 @@ def links(store: MemoryStore, id: str, as_json: bool) -> None:
     memory-store links notes.db 3f2a9c1b
     memory-store links notes.db travel/lisbon.md --json
 
-    Wiki links, relative Markdown links, parent and supersedes. Links to notes that are not there
-    come last; they lead somewhere once such a note is there.
+    Wiki links, relative Markdown links, parent and supersedes; then memories that name it by its
+    title or an alias without a link, of which the newest 24 that may do so are opened. Links to
+    notes that are not there come last; they lead somewhere once such a note is there.
     """
     found = store.links(id)
     write_answer(as_json, found.as_dict(), _lines(found))
@@ -44,16 +46,21 @@ def _lines(found: MemoryLinks) -> Iterator[str]:
             yield styled(heading, BOLD, colour)
         for one in linked:
             yield from _linked(one, colour)
+    if found.unlinked:
+        left = f", {found.unlinked_left} more may be" if found.unlinked_left else ""
+        yield styled(f"Named without a link{left}", BOLD, colour)
+        for one in found.unlinked:
+            yield from _linked(one, colour)
     if found.unresolved:
         yield styled("Not there", BOLD, colour)
         yield from (f"  {printable_line(one.target)}" for one in found.unresolved)
-    if not (found.out or found.back or found.unresolved):
-        yield "It links to nothing, and nothing links to it."
+    if not (found.out or found.back or found.unlinked or found.unresolved):
+        yield "It links to nothing, and nothing links to it or names it."
 
 
 def _linked(one: Linked, colour: bool) -> Iterator[str]:
     title = printable_line(one.title or "Untitled")
-    kind = "" if one.kind in ("wiki", "markdown") else f"  ({one.kind})"
+    kind = "" if one.kind in ("wiki", "markdown", MENTION) else f"  ({one.kind})"
     yield f"  {styled(one.id[:SHORT_ID], DIM, colour)}  {title}{kind}"
     if one.around:
         yield f"  {' ' * SHORT_ID}  {styled(printable_line(one.around), DIM, colour)}"

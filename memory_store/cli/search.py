@@ -121,22 +121,29 @@ def search(
         _choose(store, words, options)
         return
     asked = search_request(text_or_stdin(words).strip() if words == "-" else words, **options)
+    show_answer(store, asked, form, page, by_ref=in_folder is not None)
+
+
+def show_answer(
+    store: MemoryStore, asked: SearchRequest, form: str, page: int = 1, *, by_ref: bool = False
+) -> None:
+    """Search, and print a page of the answer in a form; ``by_ref`` for one of a folder."""
     response = _page(store, asked, page)
     more = _more(response, asked, page)
-    if in_folder is not None:
+    if by_ref:
         from memory_store.cli.folder import without_vault
 
         response = without_vault(response)
     if form == "text":
         from memory_store.cli.answers import print_answer
 
-        print_answer(response, more, by_ref=in_folder is not None)
+        print_answer(response, more, by_ref=by_ref)
         return
     if form == "json":
         write_json(response.as_dict())
         return
     shown = {"table": _for_people, "csv": _titled}.get(form, SearchResult.as_dict)
-    table = _TABLE_COLUMNS if in_folder is None else _FOLDER_COLUMNS
+    table = _FOLDER_COLUMNS if by_ref else _TABLE_COLUMNS
     columns = table if form == "table" else RESULT_COLUMNS
     write_rows(form, [shown(row) for row in response.rows], columns)
     for line in response.remarks():

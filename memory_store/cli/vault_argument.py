@@ -12,16 +12,33 @@ from typing import Any, TypeVar
 
 import click
 
-from memory_store.addresses import is_address, refuse_password
+from memory_store.addresses import is_address, refuse_password, vault_path
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SUFFIX = ".db"
 
 
+class VaultPath(click.ParamType[Path]):
+    """A path to a vault's file, or the address of a database that holds one."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        from memory_store.configuration import default_vault
+
+        usual = default_vault()  # an address in the environment may hold a password
+        return usual if str(value) == str(usual) else vault_path(value)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        return click.Path().shell_complete(ctx, param, incomplete)
+
+
 def database_argument(function: Function) -> Function:
     """DB, the first argument of a :class:`VaultCommand`."""
-    return click.argument("database", metavar="[DB]", type=click.Path(path_type=Path))(function)
+    return click.argument("database", metavar="[DB]", type=VaultPath())(function)
 
 
 def shell_name(database: Path) -> str:

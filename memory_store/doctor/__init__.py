@@ -13,6 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory_store.addresses import vault_path
 from memory_store.doctor import installation, models
 from memory_store.doctor.installation import Check, key_source
 from memory_store.doctor.vault import vault
@@ -35,5 +36,5 @@ def examine(path: str | Path | None, store: MemoryStore | None, key: Check) -> l
     checks += [*installation.libraries(), *installation.extras(), models.expander()]
     checks += [*installation.folders(), installation.network(), *installation.keepers(), key]
     if path is not None:
-        checks += vault(Path(path), store)
+        checks += vault(vault_path(path), store)
     return checks

@@ -69,7 +69,7 @@ def reranking_model() -> Check:
         locate_reranker,
     )
 
-    effect = "results keep the order of the fusion, scores stay at 70 or below"
+    effect = "results keep the order of the fusion, and no model reads them again"
     if asks_for_maxsim(None):
         return Check("reranking model", "ok", "maxsim: late interaction by the embedding model")
     try:

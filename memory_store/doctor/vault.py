@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory_store.addresses import is_address
 from memory_store.doctor.installation import Check, State
 from memory_store.errors import MemoryStoreError, ModelMismatchError, ModelUnavailableError
 
@@ -28,7 +29,8 @@ def vault(path: Path, store: MemoryStore | None) -> list[Check]:
     except MemoryStoreError as error:
         remedy = f"memory-store init {path}" if not path.exists() else ""
         return [Check("vault", "missing", str(error), "nothing to search", remedy)]
-    checks = [Check("vault", "ok", str(path.resolve())), _file_mode(path), *_device_keys(path)]
+    mode = () if is_address(path) else (_file_mode(path),)
+    checks = [Check("vault", "ok", str(path.resolve())), *mode, *_device_keys(path)]
     if store is not None:
         return [*checks, *_opened(path, store)]
     locked = Check("unlocked", "missing", "no key fits", "no search", "give --key-file PATH")

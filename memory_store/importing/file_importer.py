@@ -73,8 +73,11 @@ class FileImporter:
             moved = self._ledger.renamed(source, content)
         records: set[bytes] = set()
         whole = readable = True
-        table, column = self._request.table, self._request.text_column
-        for item in read_file(replace(file, table=table, text_column=column)):
+        asked = self._request
+        file_asked = replace(
+            file, table=asked.table, text_column=asked.text_column, type=asked.type
+        )
+        for item in read_file(file_asked):
             if isinstance(item, MemoryDraft):
                 self._take_record(file, tag, item, records, moved)
             elif isinstance(item, Remark):

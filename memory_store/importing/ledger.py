@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
+from memory_store.dates import format_time
 from memory_store.importing.job import ImportRequest
 from memory_store.importing.source_file import shown
 from memory_store.importing.walker import names_below
@@ -35,6 +37,8 @@ from memory_store.vault.sources import (
 )
 from memory_store.vault.storage import Storage
 from memory_store.vault.trash import BY_IMPORT, Change
+
+LISTED_FAILURES = 20  # of one source: it is sealed with each import
 
 
 class FileMark(Struct, frozen=True):
@@ -131,13 +135,16 @@ class Ledger:
             [(one.tag, self._source(storage, one.source), one.content) for one in marks]
         )
 
-    def _source(self, storage: Storage, path: str) -> str:
-        """The id of the source of an imported path, made or renewed on first use."""
+    def _source(self, storage: Storage, path: str, last: dict[str, Any] | None = None) -> str:
+        """The id of the source of an imported path, made or renewed on first use.
+
+        ``last``: how the import of it ended.
+        """
         if path == UPLOADED:
             return UPLOADED
-        if path not in self._sources:
+        if path not in self._sources or last is not None:
             self._sources[path] = write_source(
-                storage, self.vault.keyring, self.collection, path, self.request.kept()
+                storage, self.vault.keyring, self.collection, path, self.request.kept(), last
             )
         return self._sources[path].id
 
@@ -153,11 +160,17 @@ class Ledger:
         if self._sources:
             note(self.vault.keyring, *self._sources.values())
 
-    def remember(self, sources: Sequence[str]) -> None:
-        """Seal each imported path with its options, for the next ``import`` without a path."""
+    def remember(self, sources: Sequence[str], failures: Sequence[tuple[str, str]]) -> None:
+        """Seal each imported path with its options, for the next ``import`` without a path.
+
+        And when that was, and which of ``failures`` are of that path.
+        """
+        now = format_time(datetime.now(UTC))
         with self.vault.writing() as storage, storage.transaction(self.vault.keyring):
             for path in sources:
-                self._source(storage, path)
+                own = [one for one in failures if len(sources) == 1 or _is_below(path, one[0])]
+                last = {"time": now, "failed": len(own), "failures": own[:LISTED_FAILURES]}
+                self._source(storage, path, last)
         self.note_sources()
 
     def renamed(self, path: str, content: bytes) -> tuple[str, str] | None:
@@ -250,6 +263,11 @@ class Ledger:
             for memory, origin, file in rows
             if (origin not in records[file] if file in records else file not in there)
         }
+
+
+def _is_below(path: str, name: str) -> bool:
+    """Whether a file that failed is that path, or lies in it."""
+    return name == shown(path) or name.startswith(f"{shown(path)}{os.sep}")
 
 
 def known_sources(vault: OpenVault) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:

@@ -101,6 +101,7 @@ class _Import:
         Each path is remembered with the options from its first batch on.
         """
         importer = FileImporter(self.ledger, self.counts, self.batch, ADD)
+        before = self.counts.report().failed
         files = list(_found_files(self.request, self.counts))
         if any(file.kind == CODE for _, file in files) and not grammars.installed():
             self.counts.hints.append(NO_GRAMMARS)
@@ -120,7 +121,7 @@ class _Import:
             if self.job.gone:
                 self._look_for_gone(sources, {source for source, _ in files}, importer)
             if not self.request.dry_run:
-                self.ledger.remember(sources)
+                self.ledger.remember(sources, self.counts.report().failures[before:])
         self.job.progress("", len(files), len(files))
 
     def _import_files(self, files: Sequence[Found]) -> None:

@@ -108,7 +108,8 @@ class SourceFile(Struct, frozen=True):
     name of its reader, ``name`` how messages call it, ``modified`` its time stamp in seconds since
     1970. Standard input has the kind ``stdin`` and its ``stream``. A file that is not on this disk
     has its ``content``; its ``path`` is never opened. ``table`` and ``text_column`` say which table
-    of a database is meant, and which field of a row holds the text.
+    of a database is meant, and which field of a row holds the text; ``type`` is the type that was
+    asked for.
     """
 
     path: Path
@@ -121,6 +122,7 @@ class SourceFile(Struct, frozen=True):
     content: Callable[[], bytes] | None = None
     table: str | None = None
     text_column: str | None = None
+    type: str | None = None
 
     def __post_init__(self) -> None:
         if not self.name:

@@ -53,7 +53,7 @@ READS = (
 """Commands that a keeper does, which may be done once more where it ends meanwhile."""
 WRITES = (
     *("add", "edit", "done", "reopen", "delete", "undo", "trash", "publish"),
-    *("collections", "sources"),
+    *("collections", "sources", "searches"),
 )
 COMMAND, ASSISTANT = "command", "mcp"
 """Kinds of what a keeper is asked to do; the second is a command, too."""

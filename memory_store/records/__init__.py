@@ -46,7 +46,14 @@ from memory_store.records.request import (
     search_request,
     several,
 )
-from memory_store.records.review import Decision, Review, Reviewed, ReviewedPair
+from memory_store.records.review import (
+    Decision,
+    Review,
+    Reviewed,
+    ReviewedPair,
+    SuggestedTopic,
+)
+from memory_store.records.saved_searches import SavedSearch
 from memory_store.records.searches import (
     RESULT_COLUMNS,
     Match,
@@ -57,7 +64,7 @@ from memory_store.records.searches import (
 )
 from memory_store.records.trash import TrashEntry, Undone
 from memory_store.records.vaults import VaultSettings
-from memory_store.records.words import Existence, WordCount
+from memory_store.records.words import Existence, ExistsRequest, WordCount, WordsRequest
 
 SearchOptions = SearchRequest
 """The same record under the name that programs import."""

@@ -52,6 +52,15 @@ class CodeReference(Struct, frozen=True):
     id: str
 
 
+class CodeReferences(Struct, frozen=True):
+    """The first lines that use a name, by file, and how many do (``references``)."""
+
+    name: str
+    rows: tuple[CodeReference, ...]
+    references: int
+    opened: int
+
+
 class SymbolAnswer(Struct, frozen=True):
     """Where a name is defined and used. ``references`` counts the lines of all ``uses``."""
 

@@ -79,11 +79,16 @@ class ImportReport(Struct, frozen=True):
 class SourceInfo(Struct, frozen=True):
     """A path that was imported: into which collection, with which options, and what came of it.
 
-    ``left_out`` says why an import without a path does not read it again; ``None`` where it does.
+    ``time`` is when an import of it last came to its end, ``failed`` how many files or records
+    failed then, ``failures`` the first of them with their reasons. ``left_out`` says why an import
+    without a path does not read it again; ``None`` where it does.
     """
 
     path: str
     collection: str
     memories: int
     options: dict[str, Any]
+    time: str | None = None
+    failed: int = 0
+    failures: Sequence[tuple[str, str]] = ()
     left_out: str | None = None

@@ -13,14 +13,15 @@ from msgspec import Struct, to_builtins
 from memory_store.records.memories import Memory
 
 PARENT, SUPERSEDES = "parent", "supersedes"
+MENTION = "mention"
 
 
 class Linked(Struct, frozen=True):
     """The memory at the other end of a link.
 
-    ``kind`` is ``wiki``, ``markdown``, ``parent`` or ``supersedes``. ``target`` is the link as it
-    is written, where this memory has written it; ``around`` the sentence that the other one has
-    written it in.
+    ``kind`` is ``wiki``, ``markdown``, ``parent`` or ``supersedes``, or ``mention`` without a link.
+    ``target`` is the link as it is written, where this memory has written it; ``around`` the
+    sentence that the other one has written it in.
     """
 
     id: str
@@ -40,13 +41,20 @@ class Unresolved(Struct, frozen=True):
 
 
 class MemoryLinks(Struct, frozen=True):
-    """The links of one memory, both ways. ``back_total`` counts all memories that link to it."""
+    """The links of one memory, both ways. ``back_total`` counts all memories that link to it.
+
+    ``unlinked`` are memories that name it by its title or an alias, without a link;
+    ``unlinked_opened`` were opened to see that, and ``unlinked_left`` were not, and may do so, too.
+    """
 
     id: str
     out: Sequence[Linked] = ()
     back: Sequence[Linked] = ()
     unresolved: Sequence[Unresolved] = ()
     back_total: int = 0
+    unlinked: Sequence[Linked] = ()
+    unlinked_opened: int = 0
+    unlinked_left: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON-ready data, keys in a fixed order."""
@@ -68,7 +76,8 @@ class Unfolded(Struct, frozen=True):
     @property
     def opened(self) -> int:
         """How many memories were opened for it."""
-        return 1 + len(self.links.back) + len(self.embedded)
+        links = self.links
+        return 1 + len(links.back) + links.unlinked_opened + len(self.embedded)
 
 
 class Related(Struct, frozen=True):

@@ -26,6 +26,10 @@ TYPES = (
     "summary",
     "result",
     "code",
+    "conversation",
+    "document",
+    "message",
+    "bookmark",
 )
 """The kinds of memory. Each also exists as ``<type>_done``, for completed ones."""
 

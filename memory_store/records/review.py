@@ -36,6 +36,13 @@ class ReviewedPair(Struct, frozen=True):
     near: float
 
 
+class SuggestedTopic(Struct, frozen=True):
+    """A topic, and how many of the memories near to one have it."""
+
+    topic: str
+    neighbours: int
+
+
 class Review(Struct, frozen=True):
     """Pairs and memories to look at.
 

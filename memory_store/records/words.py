@@ -8,6 +8,23 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 
+class ExistsRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is asked: whether each ``term`` is there, in the collections of those names or ids
+    (none: all), and with ``exact`` spelled so."""
+
+    term: tuple[str, ...]
+    collection: tuple[str, ...] = ()
+    exact: bool = False
+
+
+class WordsRequest(Struct, frozen=True, forbid_unknown_fields=True):
+    """What is asked: at most ``limit`` words that begin with ``prefix``."""
+
+    prefix: str = ""
+    collection: tuple[str, ...] = ()
+    limit: int = 12
+
+
 class Existence(Struct, frozen=True):
     """Whether memories hold a term.
 

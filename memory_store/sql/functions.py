@@ -32,6 +32,7 @@ from memory_store.errors import (
     StorageError,
 )
 from memory_store.records import RESULT_COLUMNS, SearchResponse, read_request
+from memory_store.records.words import ExistsRequest
 from memory_store.sql.table_function import Cell, TableFunctionUnavailable, add_table_function
 from memory_store.sqlite import sqlite3
 from memory_store.text.plain_json import read_json, write_json
@@ -179,6 +180,7 @@ class HybridFunctions:
             ("code_symbols", self.code_symbols, (0, 1)),
             ("code_references", self.code_references, (0, 1)),
             ("topic_hash", self.topic_hash, (1, 2)),
+            ("hybrid_exists", self.hybrid_exists, (1,)),
         )
         if FREED_WITHOUT_LOCK:
             _kept.append(self)
@@ -263,6 +265,16 @@ class HybridFunctions:
         with contextlib.suppress(*NULL):
             if text is not None and (store := self._resolve(None).searched()) is not None:
                 return store.topic_hash(str(text), None if collection is None else str(collection))
+        return None
+
+    @nothing_collected()
+    def hybrid_exists(self, term: Any) -> int | None:
+        """1 where a memory that the caller may search holds the term, 0 where none does."""
+        with contextlib.suppress(*NULL):
+            found = self._resolve(None)
+            if term is not None and (store := found.searched()) is not None:
+                (one,) = access.exists(store, found.grants, ExistsRequest((str(term),)))
+                return int(bool(one.exists))
         return None
 
     @nothing_collected()

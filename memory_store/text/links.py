@@ -170,6 +170,12 @@ def _in_block(content: str) -> Iterator[Link]:
         yield Link(link.target, link.kind, link.place, words, link.embed, around)
 
 
+def sentence(text: str, place: int) -> str:
+    """The sentence of a text that a place is in, without marks, cut to a length that one reads at a
+    glance."""
+    return _sentence(text, place, [0, *(end.end() for end in _ENDS.finditer(text)), len(text)])
+
+
 def _sentence(text: str, place: int, ends: Sequence[int]) -> str:
     """The sentence of a text that a place is in, cut to a length that one reads at a glance."""
     number = bisect_right(ends, place, hi=len(ends) - 1)

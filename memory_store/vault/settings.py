@@ -22,6 +22,7 @@ from memory_store.errors import (
     TamperedError,
 )
 from memory_store.records.fusion import FittedFusion
+from memory_store.records.saved_searches import SavedSearch
 from memory_store.vault.collection_keys import CARRIED
 from memory_store.vault.collections import earlier_names
 from memory_store.vault.keyring import VAULT_SCOPE, WholeKeyring
@@ -101,7 +102,7 @@ class Settings(Struct, frozen=True):
     ``names`` are the owner's names of the collections, by id.
     ``trash``: for how many days what was deleted or replaced is kept; 0 keeps nothing.
     ``rankings`` are numbers of learned fusion that were fitted to the owner's judgements, one for
-    each model.
+    each model. ``searches`` are those that actors keep under a name.
     """
 
     profile: str = "default"
@@ -124,6 +125,7 @@ class Settings(Struct, frozen=True):
     names: dict[str, str] = field(default_factory=dict)
     trash: int = KEPT_DAYS
     rankings: tuple[FittedFusion, ...] = ()
+    searches: tuple[SavedSearch, ...] = ()
 
     @property
     def strict(self) -> bool:
@@ -146,7 +148,8 @@ class Settings(Struct, frozen=True):
         fewer = replace(
             self, revision=0, collections=(), members=(), topics=TABLE, names={}, trash=0
         )
-        return replace(fewer, epochs=(), holders=(), slots=(), passphrase_alone=False, rankings=())
+        fewer = replace(fewer, epochs=(), holders=(), slots=(), rankings=(), searches=())
+        return replace(fewer, passphrase_alone=False)
 
     def epoch_of(self, collection: str) -> Epoch:
         """The epoch of a collection's key, or of the vault's own."""

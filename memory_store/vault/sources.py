@@ -18,6 +18,7 @@ import uuid
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.crypto.sealing import Place
 from memory_store.errors import TamperedError
@@ -33,7 +34,10 @@ UPLOADED = "upload:"
 
 
 class Source(Struct, frozen=True):
-    """A path that was imported into a collection, with the options it was imported with."""
+    """A path that was imported into a collection, with the options it was imported with.
+
+    ``last`` says when an import of it last came to its end, and what failed then.
+    """
 
     id: str
     collection: str
@@ -41,6 +45,7 @@ class Source(Struct, frozen=True):
     path: str
     options: dict[str, Any]
     version: int = 1
+    last: dict[str, Any] = {}
 
 
 def find_source(storage: Storage, keyring: Keyring, collection: str, path: str) -> Source | None:
@@ -60,10 +65,12 @@ def write_source(
     collection: str,
     path: str,
     options: dict[str, Any],
+    last: dict[str, Any] | None = None,
 ) -> Source:
     """Remember a path of this machine (inside the caller's transaction).
 
-    :func:`note` it once that is committed.
+    :func:`note` it once that is committed. ``last`` is how an import of it ended, if it did; that
+    alone makes no new version, for nothing is done by it.
     """
     known = find_source(storage, keyring, collection, path)
     newest = kept(keyring.vault, SOURCES, keyring.principal)
@@ -73,13 +80,15 @@ def write_source(
         machine_id(),
         path,
         options,
+        last=last or (known.last if known is not None else {}),
     )
     if known is not None:
-        as_before = _content(source) == _content(known)
-        present = max(known.version, newest.get(known.id, 0))
-        if as_before and known.version == newest.get(known.id):
+        as_before = (source.machine, source.options) == (known.machine, known.options)
+        as_before = as_before and known.version == newest.get(known.id)
+        if as_before and last is None:
             return known
-        source = Source(source.id, collection, source.machine, path, options, present + 1)
+        present = max(known.version, newest.get(known.id, 0))
+        source = replace(source, version=known.version if as_before else present + 1)
     store_source(storage, keyring, source)
     return source
 
@@ -143,13 +152,21 @@ def _content(source: Source) -> bytes:
         "options": source.options,
         "version": source.version,
     }
+    if source.last:
+        data["last"] = source.last
     return json.dumps(data).encode()
 
 
 def _opened(keys: CollectionKeys, source: str, collection: str, sealed: bytes) -> Source:
     data = json.loads(bytes(keys.unseal(PURPOSE, _place(keys, source, collection), sealed)))
     return Source(
-        source, collection, data["machine"], data["path"], data["options"], data["version"]
+        source,
+        collection,
+        data["machine"],
+        data["path"],
+        data["options"],
+        data["version"],
+        data.get("last", {}),
     )
 
 

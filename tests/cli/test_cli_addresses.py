@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from memory_store import MemoryStore, NotAVaultError
+from memory_store import MemoryStore
 from memory_store.cli import main
+from memory_store.errors import MemoryStoreError
 
 SECRET = "kestrel-9021"
 WITH_PASSWORD = (
@@ -40,13 +42,24 @@ def test_a_password_in_an_argument_is_refused_and_not_quoted(
 def test_no_error_quotes_the_password_of_an_address(
     address: str, private_folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(NotAVaultError) as refused:
+    with pytest.raises(MemoryStoreError) as refused:
         MemoryStore.open(address, passphrase="a heron at the weir")
     assert SECRET not in repr(refused.value) + str(refused.value)
+    assert SECRET not in repr(refused.value.__cause__) + repr(refused.value.__context__)
     monkeypatch.setenv("MEMORY_STORE_DB", address)
     for words in (["list"], ["search", "lease"], ["doctor", "--json"]):
         answer = CliRunner().invoke(main, words)
         assert SECRET not in answer.output, answer.output
+
+
+def test_without_its_extra_the_message_names_it(
+    private_folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in [one for one in sys.modules if ".storage.postgres" in one]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    answer = CliRunner().invoke(main, ["list", "postgresql://ann@db.invalid/notes"])
+    assert (answer.exit_code, "datasette-hybrid[postgres]" in answer.output) == (1, True)
 
 
 def test_an_address_among_other_words_stays_what_it_is(

@@ -47,6 +47,23 @@ def test_add_prints_the_id_that_get_takes(empty_vault: Vault) -> None:
     assert (memory["type"], memory["topics"]) == ("fact", ["home"])
 
 
+def test_add_takes_the_beginning_of_its_parents_id_and_refuses_one_that_is_not_there(
+    empty_vault: Vault,
+) -> None:
+    parent = empty_vault.run("add", "Oil the gate", "--type", "task").stdout.strip()
+    child = empty_vault.run("add", "Took an hour", "--type", "result", "--parent", parent[:8])
+    assert empty_vault.json("get", child.stdout.strip())["parent"] == parent
+    lost = empty_vault.run("add", "Lost", "--parent", "nothere1")
+    assert (lost.exit_code, lost.stdout) == (1, "")
+    assert "no memory 'nothere1'" in lost.stderr
+
+
+def test_a_date_that_is_none_is_answered_with_spans_too(empty_vault: Vault) -> None:
+    refused = empty_vault.run("search", "lease", "--since", "someday")
+    assert refused.exit_code == 2
+    assert "--since: 'someday' is not a date; write it like 2024-05-01, 7d" in refused.stderr
+
+
 def test_add_takes_standard_input_and_metadata(empty_vault: Vault) -> None:
     added = empty_vault.run("add", "-", "--meta", "source=phone", "--json", input="from a pipe\n")
     memory = json.loads(added.stdout)

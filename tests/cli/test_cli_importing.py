@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -143,3 +144,20 @@ def test_sources_lists_what_was_imported_from_where_and_forgets_it(
     assert empty_vault.run("sources", "remove", str(notes)).exit_code == 0
     assert empty_vault.run("import").exit_code != 0
     assert empty_vault.run("sources", "remove", str(notes)).exit_code != 0
+
+
+def test_a_source_is_shown_edited_and_removed_with_its_memories(vault: Vault) -> None:
+    assert re.match(r"1 /.*: \d+ memories in personal, \d{4}-", vault.run("sources").stdout)
+    shown = vault.run("sources", "show", "1")
+    assert "last imported" in shown.stdout, shown.output
+    edited = vault.run("sources", "edit", "1", "--exclude", "drafts/*")
+    assert "  exclude: drafts/*" in edited.stdout, edited.output
+    assert vault.run("sources", "show", "2").exit_code == 1
+    assert vault.run("sources", "edit", "1").exit_code == 2
+    assert vault.run("sources", "--exclude", "x").exit_code == 2
+    gone = vault.run("sources", "remove", "1", "--with-memories", "--yes")
+    assert "nothing was imported yet" in gone.stdout
+    assert "in the trash for 30 days" in gone.stderr
+    assert vault.json("list") == []
+    assert vault.run("undo").exit_code == 0
+    assert vault.json("list")

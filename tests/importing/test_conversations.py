@@ -45,7 +45,7 @@ def test_a_conversation_follows_the_branch_that_was_shown_last(rows: Rows) -> No
         "## 1. You, 2024-05-01 12:01\n\nWhen do I water?\n\n"
         "## 2. ChatGPT, 2024-05-01 12:01\n\nEvery second day."
     )
-    assert (draft.title, draft.ref) == ("Tomatoes", "c-1")
+    assert (draft.title, draft.ref, draft.type) == ("Tomatoes", "c-1", "conversation")
     assert (draft.created, draft.updated) == ("2024-05-01T12:00:00Z", "2024-05-01T13:00:00Z")
     assert draft.metadata == {"assistant": "ChatGPT", "turns": "2", "models": "gpt-4o"}
 

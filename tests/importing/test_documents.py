@@ -205,6 +205,7 @@ def test_a_message_says_who_wrote_and_its_attachments_are_memories(rows: Rows) -
     mail, attached = found.drafts
     assert mail.text.startswith("From: Anna <anna@example.org>\nTo: bob@example.org\n")
     assert "It hangs behind the shed." in mail.text
+    assert (mail.type, attached.type) == ("message", "document")
     assert (mail.title, mail.created) == ("The spare key", "2024-05-01T09:30:00Z")
     assert mail.metadata["message_id"] == "<y@example.org>"
     assert (attached.ref, attached.title) == ("key.eml#lease.pdf", "The lease")

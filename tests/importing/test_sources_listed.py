@@ -43,3 +43,53 @@ def test_what_is_no_source_cannot_be_removed(store: MemoryStore, tmp_path: Path)
         store.forget_source(str(tmp_path))
     with pytest.raises(BadInputError):
         store.import_paths()
+
+
+def test_a_source_says_when_it_was_imported_and_what_failed(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    good, bad = write(tmp_path / "good", a="Alpha."), write(tmp_path / "bad", b="Beta.")
+    (bad / "broken.json").write_text("{no json")
+    store.import_paths([good, bad], glob=["*"])
+    first, second = store.sources()
+    assert first.time is not None
+    assert (first.failed, first.failures) == (0, ())
+    assert second.failed == 1
+    assert second.failures[0][0].endswith("broken.json:1")
+    (bad / "broken.json").unlink()
+    store.import_paths()
+    (shown,) = store.sources("2")
+    assert (shown.path, shown.failed) == (str(bad), 0)
+    assert shown.left_out is None
+
+
+def test_what_failed_is_sealed(store: MemoryStore, tmp_path: Path) -> None:
+    folder = write(tmp_path / "kept", a="Alpha.")
+    (folder / "quokkabroken.json").write_text("{no json")
+    store.import_paths([folder], glob=["*"])
+    assert store.sources()[0].failed == 1
+    files = [one.read_bytes() for one in store.path.parent.glob(f"{store.path.name}*")]
+    assert not any(b"quokkabroken" in one for one in files)
+
+
+def test_the_next_import_goes_by_options_that_were_edited(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    folder = write(tmp_path / "kept", a="Alpha.")
+    store.import_paths([folder])
+    assert store.edit_source("1", exclude=["b*"], topics=["fresh"]) == 1
+    write(folder, b="Beta.", c="Gamma.")
+    assert store.import_paths().imported == 1
+    assert [one.topics for one in store.list() if one.text == "Gamma."] == [("fresh",)]
+    with pytest.raises(BadInputError):
+        store.edit_source("1", mood="good")
+    with pytest.raises(NotFoundError):
+        store.edit_source("7", topics=[])
+
+
+def test_the_memories_of_a_source_are_its_own(store: MemoryStore, tmp_path: Path) -> None:
+    one, other = write(tmp_path / "one", a="Alpha."), write(tmp_path / "other", b="Beta.")
+    store.import_paths([one, other])
+    store.add("By hand.")
+    ids = store.memories_of_source(str(one))
+    assert [store.get(id).text for id in ids] == ["Alpha."]

@@ -115,6 +115,17 @@ def test_what_is_merely_near_is_said_aloud_once_and_behind_the_query(
     assert not said.startswith((":", "No memory"))
 
 
+def test_words_that_begin_as_the_last_one_does_are_offered(open_address: str, page: Any) -> None:
+    page.goto(open_address + NOTES)
+    offered = page.locator("#hy-words option")
+    page.locator("#hy-q").press_sequentially("ripe tom")
+    offered.first.wait_for(state="attached")
+    values = "all => all.map((one) => one.value)"
+    assert "ripe tomatoes" in offered.evaluate_all(values)
+    page.locator("#hy-q").fill("ripe ")
+    expect(offered).to_have_count(0)
+
+
 def test_half_a_query_keeps_what_was_found(open_address: str, page: Any) -> None:
     page.goto(f"{open_address}{NOTES}?q=tomatoes")
     before = titles(page)

@@ -223,8 +223,11 @@ def paths(world: World) -> Iterator[str]:
         yield base + end
     yield f"{base}/landscape.json"
     yield f"{base}/review"
+    yield f"{base}/words.json?prefix="
+    yield f"{base}/exists.json?term={QUERY}"
     yield f"{base}/review.json"
     yield f"{base}/landscape.json?as_of=2999"
+    yield f"{base}/code/context.json"
     yield "/-/hybrid/openapi.json"
     for end in (f".csv?{plain}", f".json?{plain}&_shape=compact", f".json?{plain}&_shape=array"):
         yield base + end
@@ -234,14 +237,25 @@ def paths(world: World) -> Iterator[str]:
     for name, known in CANARIES.items():
         collection, memory = world.ids[name], world.memories[name][1]
         yield f"{base}.json?q={known['text']}&explain=1"
+        yield f"{base}/code/outline.json?file={known['ref']}"
+        yield f"{base}/code/symbols.json?name={known['text']}"
         yield f"{base}.json?q={known['title']}+{known['ref']}"
         yield f"{base}.json?{plain}&collection={known['name']}"
         yield f"{base}/memories.json?collection={collection}"
         yield f"{base}.json?{plain}&topic={known['topic']}"
+        yield f"{base}/exists.json?{urlencode({'term': known['text'], 'exact': '1'})}"
         yield f"{base}.json?{plain}&meta=kind%3D{known['meta']}"
         yield f"{base}.json?{plain}&why={known['ref']}-1"
         yield f"{base}/collections/{collection}.json"
-        for end in ("", ".json", "/edit", "/delete", "/links.json", "/related.json?limit=32"):
+        for end in (
+            "",
+            ".json",
+            "/edit",
+            "/delete",
+            "/links.json",
+            "/related.json?limit=32",
+            "/topics.json",
+        ):
             yield f"{base}/memories/{memory}{end}"
         yield f"{base}.json?{plain}&why={memory}&explain=1"
         yield f"{base}?{plain}&why={memory}"

@@ -161,7 +161,6 @@ async def test_a_locked_vault_is_not_searched(filled: Filled, serve: Serve) -> N
         assert BeautifulSoup(shut.text, "html.parser").select("input#hy-secret")
 
 
-@only_1
 @pytest.mark.parametrize("page", ["/notes"])
 async def test_in_place_of_a_locked_vaults_box_is_the_way_to_unlock_it(
     filled: Filled, serve: Serve, page: str

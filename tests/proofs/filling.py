@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks
 
 from language_models import LanguageModels, installed
 
-from memory_store.records import MemoryDraft
+from memory_store.records import MemoryDraft, search_request
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 from memory_store.vault.audit_events import AuditEvent
@@ -36,9 +36,11 @@ CHANGED = ("new title", "new text", "added topic", "task", "result")
 COLLECTIONS = ("collection", "new name", "owner", "member", "holder")
 AUDIT = ("actor", "surface", "action")
 EXPANSION = ("wording",)
+SAVED = ("search name", "saved query", "searcher")
 KEPT = (
     *(*NOTE, *FILES, *ROWS, *TABLES, *OPTIONS, *ADDED, *CHANGED, *COLLECTIONS, *AUDIT),
     *EXPANSION,
+    *SAVED,
 )
 """What a vault keeps: what would stand in its file if nothing were sealed."""
 PASSING = (
@@ -133,6 +135,9 @@ def write(store: MemoryStore, words: Words) -> None:
     result = store.add(f"Did {words['result']}", type="result", parent=task.id)
     store.publish(result.id, collection)
     store.delete(store.add(f"Soon {words['deleted']}").id)
+    asked = search_request(words["saved query"])
+    store.searches.save(words["searcher"], words["search name"], asked)
+    store.searches.make_feed(words["searcher"], words["search name"])
     reported = (words["actor"], False, words["surface"], words["action"])
     store.trail.keep([AuditEvent("2024-03-01T08:00:00Z", *reported)], days=0, most=100)
 

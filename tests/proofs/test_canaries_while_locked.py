@@ -18,6 +18,7 @@ from plugin.test_unlocking import unlocked
 
 from datasette_hybrid.serving import routes
 from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.records import search_request
 from memory_store.store import MemoryStore
 
 QUERY = "plums"
@@ -48,12 +49,18 @@ def fill(filled: Filled) -> tuple[dict[str, str], dict[str, str]]:
             ref=words["source"],
             collection=words["collection"],
         )
-    return words, {"id": memory.id, "collection": collection.id}
+        saved = store.searches.save("root", words["title"], search_request(words["text"]))
+        store.searches.make_feed("root", saved.id)
+    return words, {"id": memory.id, "collection": collection.id, "saved": saved.id}
+
+
+CODE = ("context", "outline", "symbols", "references", "impact", "read")
 
 
 def examples(ids: dict[str, str]) -> list[str]:
     """Addresses that together meet every route."""
     one, collection = f"{BASE}/memories/{ids['id']}", f"{BASE}/collections/{ids['collection']}"
+    saved = f"{BASE}/searches/{ids['saved']}"
     ends = ("", ".json", "/edit", "/done", "/reopen", "/topics", "/publish", "/delete")
     return [
         *("/-/hybrid/mcp", f"{BASE}/mcp"),
@@ -68,12 +75,19 @@ def examples(ids: dict[str, str]) -> list[str]:
         *(
             f"{BASE}/landscape",
             f"{BASE}/landscape.json",
+            *(f"{BASE}/code/{one}.json" for one in CODE),
             f"{BASE}/review",
             f"{BASE}/review.json",
+            f"{BASE}/exists.json",
+            f"{BASE}/words.json",
+            f"{one}/topics.json",
             f"{BASE}/trash/empty",
             f"{BASE}/trash/empty.json",
             f"{BASE}/selected",
         ),
+        *(f"{BASE}/searches{end}" for end in ("", ".json")),
+        *(f"{saved}{end}" for end in ("", "/change", ".json", "/feed.json")),
+        *(f"{BASE}/feeds/{ids['saved']}.{form}" for form in ("atom", "json")),
         *(f"{BASE}/collections", f"{BASE}/collections.json", f"{collection}.json"),
         *(f"{collection}/members/alice.json", f"{BASE}/nothing.json", f"{BASE}/nothing"),
     ]
@@ -125,6 +139,6 @@ def whole(answer: Any) -> bytes:
 
 def test_every_route_is_asked(served: Served) -> None:
     """A route that is added later has to be added here."""
-    addresses = examples({"id": "a" * 36, "collection": "b" * 36})
+    addresses = examples({"id": "a" * 36, "collection": "b" * 36, "saved": "c" * 36})
     for pattern, _ in routes():
         assert any(re.search(pattern, path) for path in addresses), pattern

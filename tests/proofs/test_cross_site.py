@@ -29,6 +29,7 @@ from plugin.uploads import form
 from datasette_hybrid.requests.cross_site import BY_TOKEN, SAFE_METHODS
 from datasette_hybrid.serving import routes
 from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.records import search_request
 from memory_store.store import MemoryStore
 
 SOURCES: dict[str, dict[str, str]] = {
@@ -104,6 +105,18 @@ class Site:
         self.store.collections.change_members(collection, {"bob": "reader"})
         return collection
 
+    def free_name(self) -> str:
+        self.made += 1
+        return f"kept {self.made}"
+
+    def search(self) -> str:
+        for one in self.store.searches.list():  # there is room for so many only
+            self.store.searches.remove(one.owner, one.id)
+        return self.store.searches.save("root", self.free_name(), search_request("ferry")).id
+
+    def followed(self) -> str:
+        return self.store.searches.make_feed("root", self.search())[0].id
+
     def state(self) -> Any:
         """Everything that a request could have changed."""
         if vaults_of(self.served.datasette).of("notes").locked:
@@ -111,7 +124,13 @@ class Site:
         memories = [(one.id, one.version, one.type) for one in self.store.list(limit=10_000)]
         names = [(one.id, one.name, one.memories) for one in self.store.collections.list()]
         names += [(one.id, one.version) for one in self.store.trash.list()]
-        return memories, names, {k: dict(v) for k, v in self.store.collections.membership().items()}
+        saved = [(one.id, one.name, one.feed) for one in self.store.searches.list()]
+        return (
+            memories,
+            names,
+            saved,
+            {k: dict(v) for k, v in self.store.collections.membership().items()},
+        )
 
 
 @dataclass(frozen=True)
@@ -146,6 +165,8 @@ ACTS: dict[tuple[str, str], Callable[[Site], Act]] = {
     ("", "POST"): lambda site: Act("POST", HOME, {"q": "tomatoes"}),
     (".json", "POST"): lambda site: Act("POST", f"{HOME}.json", {"q": "tomatoes"}),
     (".csv", "POST"): lambda site: Act("POST", f"{HOME}.csv", {"q": "tomatoes"}),
+    ("/exists.json", "POST"): lambda site: Act("POST", f"{HOME}/exists.json", {"term": ["tea"]}),
+    ("/words.json", "POST"): lambda site: Act("POST", f"{HOME}/words.json", {"prefix": "t"}),
     ("/mcp", "POST"): lambda site: Act("POST", f"{HOME}/mcp", REMEMBERED),
     ("/-/hybrid/mcp", "POST"): lambda site: Act("POST", "/-/hybrid/mcp", REMEMBERED),
     ("/unlock", "POST"): lambda site: Act("POST", f"{HOME}/unlock", {"secret": site.recovery_code}),
@@ -190,6 +211,27 @@ ACTS: dict[tuple[str, str], Callable[[Site], Act]] = {
     ),
     ("/trash/empty.json", "POST"): lambda site: Act(
         "POST", f"{HOME}/trash/empty.json", {"ids": [site.deleted()]}
+    ),
+    ("/searches", "POST"): lambda site: Act(
+        "POST", f"{HOME}/searches", {"q": "tomatoes", "name": site.free_name()}
+    ),
+    ("/searches.json", "POST"): lambda site: Act(
+        "POST", f"{HOME}/searches.json", {"name": site.free_name(), "search": {"q": "plums"}}
+    ),
+    ("/searches/{id}/change", "POST"): lambda site: Act(
+        "POST", f"{HOME}/searches/{site.search()}/change", {"do": "remove"}
+    ),
+    ("/searches/{id}.json", "PATCH"): lambda site: Act(
+        "PATCH", f"{HOME}/searches/{site.search()}.json", {"name": site.free_name()}
+    ),
+    ("/searches/{id}.json", "DELETE"): lambda site: Act(
+        "DELETE", f"{HOME}/searches/{site.search()}.json"
+    ),
+    ("/searches/{id}/feed.json", "POST"): lambda site: Act(
+        "POST", f"{HOME}/searches/{site.search()}/feed.json"
+    ),
+    ("/searches/{id}/feed.json", "DELETE"): lambda site: Act(
+        "DELETE", f"{HOME}/searches/{site.followed()}/feed.json"
     ),
     ("/review", "POST"): lambda site: Act(
         "POST", f"{HOME}/review", {"id": site.memory(), "do": "delete"}

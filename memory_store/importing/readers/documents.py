@@ -32,7 +32,7 @@ def read(file: SourceFile, limits: Limits, *, kind: Kind) -> Iterator[Item]:
     """The document as one memory, and each attachment as another one."""
     _require(kind)
     for found in _converted(kind, file.data(limits), limits):
-        yield _draft(file, found, file.ref)
+        yield _draft(file, found, file.ref, kind)
 
 
 def read_mailbox(file: SourceFile, limits: Limits) -> Iterator[Item]:
@@ -51,7 +51,7 @@ def read_mailbox(file: SourceFile, limits: Limits) -> Iterator[Item]:
             continue
         ref = found[0].metadata.get("message_id") or f"message-{number}"
         for one in found:
-            yield _draft(file, one, ref)
+            yield _draft(file, one, ref, kind)
 
 
 def _require(kind: Kind) -> None:
@@ -68,12 +68,15 @@ def _converted(kind: Kind, data: bytes, limits: Limits) -> list[document.Documen
         raise UnreadableError(str(error)) from None
 
 
-def _draft(file: SourceFile, found: document.Document, ref: str) -> MemoryDraft:
+def _draft(file: SourceFile, found: document.Document, ref: str, kind: Kind) -> MemoryDraft:
+    """An attachment of a message is a document; so is all else that is not a message."""
+    type = "message" if kind.name == MAIL and not found.part else "document"
     draft = MemoryDraft(
         found.text,
         title=found.title or None,
         created=found.created,
         metadata=found.metadata,
+        type=file.type or type,
         ref=f"{ref}#{found.part}" if found.part else ref,
     )
     return completed(file, draft)

@@ -66,6 +66,7 @@ def _item(file: SourceFile, where: str, row: Row) -> Item:
     if told is not None:
         if not told.text:
             return Skip(where, "empty")
+        told = replace(told, type=file.type or "conversation")
         return told if told.ref else replace(told, ref=f"row-{row.number}", source=None)
     column = text_column(row.values, file.text_columns)
     if column is None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from memory_store.addresses import Address
 from memory_store.errors import StorageError
 from memory_store.sqlite import connect, sqlite3, storage_faults
 from memory_store.vault.storage.file_access import file_access
@@ -55,6 +56,8 @@ def vault_faults(path: Path) -> Iterator[None]:
 
 def _damaged(path: Path) -> bool:
     """Whether a file is damaged as a database; no, where it cannot be looked at now."""
+    if isinstance(path, Address):
+        return False
     try:
         with closing(connect(path, read_only=True, access=file_access(path))) as connection:
             return damage(connection) is not None or _stray(connection)

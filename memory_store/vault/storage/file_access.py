@@ -36,6 +36,7 @@ from memory_store.sqlite import (
     has_room,
     sqlite3,
 )
+from memory_store.vault.storage.server import is_on_server, on_server
 
 APPLICATION_ID = 0x4D535631  # "MSV1", in the SQLite header: `file notes.db` shows it
 APPLICATION_PLACE = 68  # of that number, in bytes
@@ -56,6 +57,9 @@ def file_access(path: Path, *, immutable: bool = False, nolock: bool = False) ->
     are ignored. Never changes a file that is no vault, and a vault's only by rolling back what was
     not committed. Raises StorageError where the newest state cannot be read without writing.
     """
+    if is_on_server(path):
+        found: FileAccess = on_server("server_access")(path)
+        return found
     if immutable:
         return _immutable(path)
     usual = _unlocked(path) if nolock else _usual(path)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memory_store.vault.storage.schema import create_later_tables
 from memory_store.vault.storage.table import Table
 
 
@@ -22,7 +21,7 @@ class AuditTable(Table):
 
     def create(self) -> None:
         """Make the table, if it is not there."""
-        create_later_tables(self._connection, ["vault_audit"])
+        self._engine.make(["vault_audit"])
 
     def row(self, number: int) -> tuple[Any] | None:
         """A sealed row, whatever stands there; None where there is none."""
@@ -71,7 +70,7 @@ class ExpansionsTable(Table):
 
     def write(self, tag: bytes, sealed: bytes, most: int) -> None:
         """Put an entry in as the newest, and the oldest out, so that so many are left at most."""
-        create_later_tables(self._connection, ["vault_expansions"])
+        self._engine.make(["vault_expansions"])
         self._run("delete from vault_expansions where tag = ?", (tag,))
         newest = self._number("select coalesce(max(sequence), 0) + 1 from vault_expansions")
         self._insert("into vault_expansions (sequence, tag, sealed)", (newest, tag, sealed))

@@ -84,7 +84,7 @@ class Memories(Table):
 
     def beginning(self, prefix: str) -> Iterator[tuple[str, str]]:
         """(memory, collection) of those whose ids begin so, in hexadecimal."""
-        yield from self._connection.execute(
+        yield from self._engine.execute(
             "select id, collection from memories where id >= ? and id < ?", (prefix, prefix + "g")
         )
 
@@ -232,7 +232,7 @@ class Topics(Table):
                 select rowid as place, memory, topic from memory_topics
                 where rowid < :below order by rowid desc limit :most
             )
-            select place, memory, topic, collection is :collection
+            select place, memory, topic, coalesce(collection = :collection, false)
             from part left join memories on id = memory
             """,
             {"below": place, "most": most, "collection": collection},

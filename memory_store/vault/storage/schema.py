@@ -9,10 +9,12 @@ except the keyed hashes in ``topic``, ``tag``, ``origin``, ``draft`` and ``file`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory_store.addresses import vault_path
 from memory_store.errors import FormatError, MemoryStoreError, NotAVaultError, StorageError
 from memory_store.sqlite import (
     BEING_WRITTEN,
@@ -23,6 +25,7 @@ from memory_store.sqlite import (
     sqlite3,
 )
 from memory_store.vault.storage.file_access import APPLICATION_ID, file_access
+from memory_store.vault.storage.server import is_on_server, on_server
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -108,9 +111,24 @@ LATER_MIGRATIONS = {
     "0007_trash": ("vault_trash",),
     "0008_sync": ("vault_sync",),
 }
+_COLUMN = re.compile(r"(\w+) (text|blob|integer)\b")
 VAULT_TABLES = tuple(name for name in FIRST_TABLES if name.startswith("vault_"))
 """Machinery: a Datasette hides these, and the later ones."""
 MEMORY_TABLES = tuple(name for name in FIRST_TABLES if not name.startswith("vault_"))
+
+
+def columns_of(table: str) -> list[str]:
+    """The columns of a table of today's format, as they are made."""
+    listed = FIRST_TABLES.get(table) or LATER_TABLES[table]
+    columns = [name for name, _ in _COLUMN.findall(listed)]
+    return [*columns, "principal"] if table == "vault_sources" else columns
+
+
+def order_of(table: str) -> str:
+    """The column that a table's rows stand in the order of: SQLite takes a number that is the key
+    for the row's own."""
+    (first, kind), *_ = _COLUMN.findall(FIRST_TABLES.get(table) or LATER_TABLES[table])
+    return str(first) if kind == "integer" and table not in LONGER_KEYS else "rowid"
 
 
 def _create_first_tables(db: Database) -> None:
@@ -171,7 +189,7 @@ def is_vault(
     another program has locked it for longer than ``patience`` seconds.
     """
     try:
-        check_is_vault(Path(path), access, patience=patience)
+        check_is_vault(vault_path(path), access, patience=patience)
     except NotAVaultError:
         return False
     except FormatError:
@@ -189,6 +207,9 @@ def check_is_vault(
     of every connection that this process has to it (POSIX), and the next program that closes the
     vault would then delete the write-ahead log under them.
     """
+    if is_on_server(path):
+        on_server("check_is_vault_there")(path)
+        return
     in_memory = access is not None and access.in_memory
     if not in_memory and not path.exists():
         raise NotAVaultError(f"{path}: no such file")

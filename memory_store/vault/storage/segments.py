@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from memory_store.vault.storage.schema import create_later_tables
 from memory_store.vault.storage.table import LISTED, Table, listed
 
 EXTRA_TABLE = "vault_segment_parts"
@@ -55,7 +54,7 @@ class Segments(Table):
         """Segments by id with some of their sealed parts, one after the other; those that are gone
         are left out."""
         query = f"select id, {', '.join(names)} from vault_segments where id {LISTED}"
-        for segment, *sealed in self._connection.execute(query, (listed(ids),)):
+        for segment, *sealed in self._engine.execute(query, (listed(ids),)):
             yield segment, dict(zip(names, sealed, strict=True))
 
     def insert(
@@ -65,8 +64,7 @@ class Segments(Table):
         into = f"into vault_segments ({_COLUMNS}, {', '.join(PARTS)})"
         self._insert(into, (*astuple(row), *(sealed[part] for part in PARTS)))
         if extras:
-            if not self.has(EXTRA_TABLE):
-                create_later_tables(self._connection, [EXTRA_TABLE])
+            self._engine.make([EXTRA_TABLE])
             rows = [(row.id, kind, content) for kind, content in extras.items()]
             self._insert("into vault_segment_parts (segment, kind, sealed)", *rows)
 

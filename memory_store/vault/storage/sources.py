@@ -41,8 +41,11 @@ class Sources(Table):
     def forget(self, principal: int, collection: str | None = None) -> None:
         """Take a principal's sources away, of one collection or all."""
         self._run(
-            "delete from vault_sources where principal = ? and (? is null or collection = ?)",
-            (principal, collection, collection),
+            """
+            delete from vault_sources
+            where principal = ? and collection = coalesce(?, collection)
+            """,
+            (principal, collection),
         )
 
     # -- of earlier formats --------------------------------------------------------------------

@@ -24,8 +24,10 @@ from memory_store.vault.storage.schema import (
     own_sources,
 )
 from memory_store.vault.storage.segments import Segments
+from memory_store.vault.storage.server import is_on_server, on_server
 from memory_store.vault.storage.sources import Origins, SourceFiles, Sources
 from memory_store.vault.storage.sync import SyncTable
+from memory_store.vault.storage.table import Engine, SqliteEngine
 from memory_store.vault.storage.trash import TrashTable
 
 PAGE_BYTES = 8_192  # notes of 1,600 bytes leave a quarter of SQLite's usual 4,096 empty
@@ -42,23 +44,28 @@ class Storage:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self.memories = Memories(connection)
-        self.topics = Topics(connection)
-        self.origins = Origins(connection)
-        self.segments = Segments(connection)
-        self.accounts = Accounts(connection)
-        self.settings = SettingsTable(connection)
-        self.collections = CollectionsTable(connection)
-        self.keys = WrappedKeys(connection)
-        self.slots = Slots(connection)
-        self.principals = Principals(connection)
-        self.shares = Shares(connection)
-        self.sources = Sources(connection)
-        self.files = SourceFiles(connection)
-        self.audit = AuditTable(connection)
-        self.expansions = ExpansionsTable(connection)
-        self.trash = TrashTable(connection)
-        self.sync = SyncTable(connection)
+        self._use(SqliteEngine(connection))
+
+    def _use(self, engine: Engine) -> None:
+        """Reach every table through an engine."""
+        self.engine = engine
+        self.memories = Memories(engine)
+        self.topics = Topics(engine)
+        self.origins = Origins(engine)
+        self.segments = Segments(engine)
+        self.accounts = Accounts(engine)
+        self.settings = SettingsTable(engine)
+        self.collections = CollectionsTable(engine)
+        self.keys = WrappedKeys(engine)
+        self.slots = Slots(engine)
+        self.principals = Principals(engine)
+        self.shares = Shares(engine)
+        self.sources = Sources(engine)
+        self.files = SourceFiles(engine)
+        self.audit = AuditTable(engine)
+        self.expansions = ExpansionsTable(engine)
+        self.trash = TrashTable(engine)
+        self.sync = SyncTable(engine)
 
     @classmethod
     def open(
@@ -69,7 +76,12 @@ class Storage:
         access: FileAccess = WRITABLE,
         patience: float = BUSY_SECONDS,
     ) -> Storage:
-        """Connect to a vault's file; see :func:`memory_store.sqlite.connect`."""
+        """Connect to a vault's file; see :func:`memory_store.sqlite.connect`. Or to a database."""
+        if is_on_server(path):
+            found: Storage = on_server("open_storage")(
+                path, read_only=read_only, access=access, patience=patience
+            )
+            return found
         return cls(connect(path, read_only=read_only, access=access, patience=patience))
 
     def close(self) -> None:
@@ -176,6 +188,20 @@ class Storage:
         """What SQLite says of the file's pages: "ok", or the first thing that is wrong."""
         (verdict,) = self._connection.execute("pragma quick_check(1)").fetchone()
         return str(verdict)
+
+    def size(self, path: Path) -> int:
+        """The bytes of the vault's file, and of its log."""
+        files = (path, path.with_name(path.name + "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    @property
+    def exists(self) -> bool:
+        """Whether it holds a vault."""
+        return self.engine.has(SETTINGS_TABLE)
+
+    def take_name(self, target: Path) -> None:
+        """Be the vault of that name from now on: of a file, whoever renames it sees to that."""
+        self.erase_traces()
 
     def copy_to(self, target: Path) -> None:
         """Write one committed state to a new file, without free pages."""

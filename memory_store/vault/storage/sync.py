@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from memory_store.vault.storage.schema import create_later_tables
 from memory_store.vault.storage.table import Table, marks, parts
 
 TABLE = "vault_sync"
@@ -34,10 +33,5 @@ class SyncTable(Table):
 
     def write(self, rows: Iterable[SyncRow]) -> None:
         """Write rows, in the places of those of their tags (in the caller's transaction)."""
-        create_later_tables(self._connection, [TABLE])
-        self._run_all("insert or replace into vault_sync (tag, sealed) values (?, ?)", rows)
-
-    def clear(self) -> None:
-        """Delete every row."""
-        if self.has(TABLE):
-            self._run("delete from vault_sync")
+        self._engine.make([TABLE])
+        self._insert("or replace into vault_sync (tag, sealed)", *rows)

@@ -1,14 +1,17 @@
-"""What every group of tables has: a connection, and lists of values that fit into statements.
+"""What every group of tables has: an engine that runs statements, and lists that fit into them.
 
-Boundary: no keys; statements and their rows alone.
+Boundary: no keys; statements and their rows alone. They are SQLite's; another engine takes them as
+they are, so what only SQLite understands stands in :class:`SqliteEngine`, or in its own modules.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from memory_store.vault.storage.schema import create_later_tables
 
 if TYPE_CHECKING:
     from memory_store.sqlite import sqlite3
@@ -20,17 +23,63 @@ LISTED = "in (select value from json_each(?))"
 Value = TypeVar("Value")
 
 
-class Table:
-    """A group of tables, through one connection."""
+class Engine(Protocol):
+    """What runs the statements of the tables on one connection."""
+
+    @property
+    def execute(self) -> Callable[..., Any]:
+        """Run a statement with its values; a cursor, as of Python's database modules."""
+
+    @property
+    def executemany(self) -> Callable[..., Any]:
+        """Run a statement once for each of the values."""
+
+    def insert(self, into: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Insert rows: ``[or ignore|or replace] into TABLE (COLUMNS)``."""
+
+    def has(self, table: str) -> bool:
+        """Whether there is a table: a vault made before the table was gets it when needed."""
+
+    def make(self, tables: Iterable[str]) -> None:
+        """Make those of the later tables that are not there."""
+
+
+class SqliteEngine:
+    """An :class:`Engine` on a connection to a file."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self.execute = connection.execute
+        self.executemany = connection.executemany
+
+    def insert(self, into: str, rows: Sequence[Sequence[Any]]) -> None:
+        """As many rows in a statement as fit."""
+        row = f"({marks(len(rows[0]))})"
+        for some in parts(rows, MOST_VARIABLES // len(rows[0])):
+            places = ", ".join([row] * len(some))
+            self.execute(f"insert {into} values {places}", tuple(chain.from_iterable(some)))
+
+    def has(self, table: str) -> bool:
+        query = "select 1 from sqlite_master where type = 'table' and name = ?"
+        return self.execute(query, (table,)).fetchone() is not None
+
+    def make(self, tables: Iterable[str]) -> None:
+        create_later_tables(self._connection, tables)
+
+
+class Table:
+    """A group of tables, through one engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.has = engine.has
 
     def _all(self, statement: str, values: Any = ()) -> list[Any]:
-        return self._connection.execute(statement, values).fetchall()
+        found: list[Any] = self._engine.execute(statement, values).fetchall()
+        return found
 
     def _first(self, statement: str, values: Any = ()) -> Any | None:
-        return self._connection.execute(statement, values).fetchone()
+        return self._engine.execute(statement, values).fetchone()
 
     def _value(self, statement: str, values: Any = ()) -> Any | None:
         """The first column of the first row; None where there is no row."""
@@ -42,24 +91,15 @@ class Table:
 
     def _run(self, statement: str, values: Any = ()) -> int:
         """Write. Returns how many rows were written."""
-        return self._connection.execute(statement, values).rowcount
+        return int(self._engine.execute(statement, values).rowcount)
 
     def _run_all(self, statement: str, values: Iterable[Any]) -> None:
-        self._connection.executemany(statement, values)
+        self._engine.executemany(statement, values)
 
     def _insert(self, into: str, *rows: Sequence[Any]) -> None:
-        """Insert rows, as many in a statement as fit. ``into`` names the table and its columns."""
-        if not rows:
-            return
-        row = f"({marks(len(rows[0]))})"
-        for some in parts(rows, MOST_VARIABLES // len(rows[0])):
-            places = ", ".join([row] * len(some))
-            self._run(f"insert {into} values {places}", tuple(chain.from_iterable(some)))
-
-    def has(self, table: str) -> bool:
-        """Whether the file has a table: a vault made before the table was gets it when needed."""
-        query = "select 1 from sqlite_master where type = 'table' and name = ?"
-        return self._first(query, (table,)) is not None
+        """Insert rows. ``into`` names the table and its columns."""
+        if rows:
+            self._engine.insert(into, rows)
 
 
 def marks(count: int) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from memory_store.vault.storage.schema import create_later_tables
 from memory_store.vault.storage.table import LISTED, Table, listed
 
 TABLE = "vault_trash"
@@ -21,7 +20,7 @@ class TrashTable(Table):
 
     def next_number(self) -> int:
         """The number of the next row; makes the table, if it is not there."""
-        create_later_tables(self._connection, [TABLE])
+        self._engine.make([TABLE])
         return self._number("select coalesce(max(sequence), 0) + 1 from vault_trash")
 
     def insert(self, rows: Sequence[TrashRow]) -> None:
@@ -45,7 +44,10 @@ class TrashTable(Table):
         if not self.has(TABLE):
             return []
         return self._all(
-            "select min(sequence), collection, sealed from vault_trash group by collection"
+            """
+            select sequence, collection, sealed from vault_trash
+            where sequence in (select min(sequence) from vault_trash group by collection)
+            """
         )
 
     def body(self, number: int) -> Any | None:

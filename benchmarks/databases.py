@@ -1,0 +1,108 @@
+"""A vault in a PostgreSQL database beside the same vault in a file.
+
+    python -m benchmarks.databases postgresql://USER@HOST/DATABASE --notes 10000
+
+Every figure is a ratio of medians; the two take turns, so that both meet the same load. The vault
+is drawn (``generated.py``), without vectors: what they cost is the same on both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import cycle
+from pathlib import Path
+
+from benchmarks.generated import Drawn, draw_vault
+from memory_store.addresses import Address, vault_path
+from memory_store.records import MemoryDraft
+from memory_store.store import MemoryStore
+from memory_store.vault.storage.postgres_link import let_go
+from memory_store.vault.storage.transfer import copy_vault
+
+Work = Callable[[], object]
+
+
+def ratio(name: str, target: str, file: Work, server: Work, times: int) -> None:
+    """Print the medians of both, taken in turn, and their ratio."""
+    taken: tuple[list[float], list[float]] = ([], [])
+    for number in range(times + 1):
+        for work, seconds in zip((file, server), taken, strict=True):
+            began = time.perf_counter()
+            work()
+            if number:  # the first one warms both up
+                seconds.append(time.perf_counter() - began)
+    a, b = (statistics.median(seconds) * 1_000 for seconds in taken)
+    print(f"| {name} | {a:,.2f} ms | {b:,.2f} ms | {b / a:.2f} | {target} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="A vault in a database, beside one in a file.")
+    parser.add_argument("address", help="of a database that has no vault yet")
+    parser.add_argument("--notes", type=int, default=10_000)
+    wanted = parser.parse_args()
+    with tempfile.TemporaryDirectory() as given:
+        folder = Path(given)
+        for name in ("CACHE", "CONFIG", "DATA", "STATE"):
+            os.environ[f"MEMORY_STORE_{name}"] = str(folder / name.lower())
+        os.environ["MEMORY_STORE_OFFLINE"] = "1"
+        key = folder / "keys" / "notes.key"
+        drawn = draw_vault(folder / "notes.db", key, wanted.notes, None)
+        there = vault_path(wanted.address)
+        assert isinstance(there, Address)
+        compare(drawn, there, key)
+
+
+def compare(drawn: Drawn, there: Address, key: Path) -> None:
+    place = drawn.path
+    print("| | file | database | ratio | target |\n|---|---|---|---|---|")
+    began = time.perf_counter()
+    copied = copy_vault(place, there)
+    seconds = time.perf_counter() - began
+    print(f"| copy of {copied.total:,} rows, each read back | | {seconds:.1f} s | | |")
+
+    def opened(where: Path, *, fresh: bool) -> Work:
+        def work() -> None:
+            if fresh:
+                let_go()
+            with MemoryStore.open(where, key_file=key) as one:
+                one.search(drawn.queries[0], mode="keyword", limit=1)
+
+        return work
+
+    ratio("unlock and first search, new connections", "≤ 2.5", *pair(opened, place, there, True), 5)
+    ratio("the same, connections kept", "≤ 1.2", *pair(opened, place, there, False), 5)
+    file = MemoryStore.open(place, key_file=key)
+    database = MemoryStore.open(there, key_file=key)
+    with file, database:
+
+        def asked(store: MemoryStore) -> Work:
+            queries = cycle(drawn.queries)
+            return lambda: store.search(next(queries))
+
+        ratio("search", "≤ 1.15", asked(file), asked(database), 40)
+        ratio("list 64 memories", "≤ 1.2", listed(file), listed(database), 20)
+        ratio("add one", "≤ 2", lambda: file.add("a note"), lambda: database.add("a note"), 15)
+        batch = [MemoryDraft(text=f"of a batch {n}") for n in range(64)]
+        ratio("add 64", "≤ 1.3", lambda: file.add_many(batch), lambda: database.add_many(batch), 10)
+        sizes = [one.stats()["database_bytes"] for one in (file, database)]
+        said = f"{sizes[0]:,} B | {sizes[1]:,} B | {sizes[1] / sizes[0]:.2f}"
+        print(f"| size: the file, the rows | {said} | ≤ 1.2 |")
+
+
+def listed(store: MemoryStore) -> Work:
+    """To list, and so to open, as many memories as a search does."""
+    return lambda: store.list(limit=64)
+
+
+def pair(make: Callable[..., Work], file: Path, server: Path, fresh: bool) -> tuple[Work, Work]:
+    """The same work in both places."""
+    return make(file, fresh=fresh), make(server, fresh=fresh)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Source code over HTTP: what is asked of repositories, and the page of a file."""

@@ -1,0 +1,1 @@
+"""Searches that an actor keeps under a name, as pages, JSON and feeds."""

@@ -1,0 +1,75 @@
+"""Whether words occur, and which begin so, as JSON.
+
+Boundary: :mod:`memory_store.access` settles what the asker may know. Terms may be posted, so that
+they stand in no address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from datasette import Response
+
+from memory_store import access
+from memory_store.errors import BadInputError
+from memory_store.host import NO, YES
+from memory_store.records import (
+    Existence,
+    ExistsRequest,
+    WordCount,
+    WordsRequest,
+    read_record,
+)
+
+from ..requests import questions
+from ..requests.answers import answer
+from . import forms
+from .api import endpoint
+
+
+@endpoint("GET", "HEAD", "POST")
+async def exists(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/exists.json``: each ``term``, of a ``collection``, spelled ``exact``-ly."""
+    vault, grants = await questions.vault_for(datasette, request, "search")
+    given = _named(await questions.parameters(request))
+    if isinstance(exact := given.get("exact"), list):
+        said = str(exact[-1]).lower()
+        if said not in YES | NO:
+            raise BadInputError("exact: 1 or 0 expected", "exact")
+        given["exact"] = said in YES
+    asked = read_record(ExistsRequest, given)
+
+    def look() -> list[Existence]:
+        store = vault.use(grants.search, readable=grants.decrypt)
+        return access.exists(store, grants, asked)
+
+    found = await questions.in_turn(look)
+    return answer({"ok": True, "rows": [one.as_dict() for one in found]})
+
+
+@endpoint("GET", "HEAD", "POST")
+async def words(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/words.json``: the words that begin with ``prefix``."""
+    vault, grants = await questions.vault_for(datasette, request, "search", "decrypt")
+    given = _named(await questions.parameters(request))
+    if isinstance(given.get("prefix"), list):
+        given["prefix"] = forms.last(given, "prefix")
+    if isinstance(given.get("limit"), list):
+        said = forms.last(given, "limit")
+        if not said.isascii() or not said.isdecimal() or len(said) > 9:
+            raise BadInputError("limit: a number expected", "limit")
+        given["limit"] = int(said)
+    asked = read_record(WordsRequest, given)
+
+    def look() -> list[WordCount]:
+        store = vault.use(grants.search, readable=grants.decrypt)
+        return access.words(store, grants, asked)
+
+    found = await questions.in_turn(look)
+    return answer({"ok": True, "rows": [one.as_dict() for one in found]})
+
+
+def _named(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters less those of Datasette's own, which begin with an underscore."""
+    return {name: value for name, value in given.items() if not name.startswith("_")}

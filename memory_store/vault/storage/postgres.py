@@ -1,0 +1,258 @@
+"""A vault's storage in a PostgreSQL database: one connection, its transactions, and its tables.
+
+Boundary: no keys; what passes is sealed, hashed or stands in clear by design. The server sees which
+rows are read, and when.
+
+A transaction that writes begins by counting up in the row of the vault. So there is one writer at a
+time, and what a reader finds there names one state of the vault: the counter has no gaps.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from memory_store.addresses import Address
+from memory_store.errors import FormatError, NotAVaultError, StorageError
+from memory_store.sqlite import BUSY_SECONDS, WRITABLE, FileAccess
+from memory_store.vault.storage.keys import CELLS, Slots
+from memory_store.vault.storage.postgres_engine import PostgresEngine
+from memory_store.vault.storage.postgres_link import Link, UndefinedTable
+from memory_store.vault.storage.postgres_schema import BASE, COLUMNS, schema_statements
+from memory_store.vault.storage.schema import FORMAT_VERSION
+from memory_store.vault.storage.segments import Segments
+from memory_store.vault.storage.sqlite import CatchesUp, Storage
+
+_READ_ONE_MOMENT = "begin isolation level repeatable read, read only"
+_WRITE = "begin; update vault_head set revision = revision + 1"
+_GREETING = f"""
+    select set_config('memory_store.vault', coalesce(
+        (select vault::text from {BASE}.vaults where name = %s), ''), false),
+        case when current_setting('synchronous_commit') in ('off', 'local')
+        then set_config('synchronous_commit', 'on', false) end
+"""
+"""Whose rows the session is about; and what was committed survives, however the server is set."""
+_ONE_MAKER = "select pg_advisory_xact_lock(hashtext('memory_store'))"  # of tables, at a time
+STANDBY = "its server is a standby, which takes no writes"
+
+
+class PostgresStorage(Storage):
+    """One connection to a vault's database. Calls raise ServerError, StorageError."""
+
+    def __init__(self, link: Link, read_only: bool = False) -> None:
+        self._link = link
+        self._read_only = read_only
+        engine = PostgresEngine(link)
+        self._use(engine)
+        self.slots = _Slots(engine)
+        self.segments = _Segments(engine)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        read_only: bool = False,
+        access: FileAccess = WRITABLE,
+        patience: float = BUSY_SECONDS,
+    ) -> PostgresStorage:
+        """Connect to an address. Whether the vault is there, :attr:`exists` says."""
+        assert isinstance(path, Address)
+        read_only = read_only or bool(access.read_only)
+        made = cls(Link(path, read_only=read_only, patience=patience), read_only)
+        made.choose()
+        return made
+
+    def choose(self) -> None:
+        """Say to the server which vault this session is about."""
+        name = self._link.address.vault
+        self._there = False
+
+        def greet(connection: Any) -> None:
+            try:
+                chosen = connection.execute(_GREETING, (name,)).fetchone()
+            except UndefinedTable:
+                return
+            self._there = bool(chosen[0])
+
+        self._link.greet(greet)
+
+    @property
+    def exists(self) -> bool:
+        return self._there
+
+    def close(self) -> None:
+        self.end_reading()
+        self._link.close()
+
+    # -- transactions --------------------------------------------------------------------------
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._link.in_transaction
+
+    @contextmanager
+    def transaction(self, keys: CatchesUp | None = None) -> Iterator[None]:
+        self._link.begin(_WRITE)
+        try:
+            if keys is not None:
+                keys.catch_up(self)
+            yield
+            self._link.end("commit")
+        except BaseException:
+            self.end_reading()
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[Storage]:
+        if self.in_transaction:
+            yield self
+            return
+        self._link.begin(_READ_ONE_MOMENT)
+        try:
+            yield self
+        finally:
+            self.end_reading()
+
+    def begin_reading(self) -> None:
+        self._link.begin(f"{_READ_ONE_MOMENT}; select 1")
+
+    def end_reading(self) -> None:
+        if self.in_transaction:
+            self._link.end("rollback")
+
+    def revision(self) -> int:
+        return int(self._ask("select revision from vault_head"))
+
+    # -- the database --------------------------------------------------------------------------
+
+    def keep_log(self) -> None:
+        """PostgreSQL always does."""
+
+    def erase_traces(self) -> bool:
+        """Dead rows and the server's log keep what was deleted until it cleans up: sealed, and
+        for good only where its key is destroyed too. Returns whether nothing is left: never."""
+        return False
+
+    def format(self) -> int:
+        return int(self._ask("select format from vault_head"))
+
+    def damage(self, *, thorough: bool = False) -> str | None:
+        """The server checks its own files; of a vault each column says what it holds."""
+        return None
+
+    def quick_check(self) -> str:
+        return "ok"
+
+    def copy_to(self, target: Path) -> None:
+        raise StorageError(
+            f"{self._link.address}: memory-store copy writes a vault on a server to a file"
+        )
+
+    def size(self, path: Path) -> int:
+        """How much room the vault's rows take, without indexes and what is dead."""
+        sizes = (f"(select coalesce(sum(pg_column_size(t)), 0) from {t} t)" for t in COLUMNS)
+        return int(self._ask(f"select {' + '.join(sizes)}"))
+
+    def take_name(self, target: Path) -> None:
+        assert isinstance(target, Address)
+        named = "update vault_head set name = %s"
+        self._link.run(lambda one: one.execute(named, (target.vault,)))
+
+    # -- making --------------------------------------------------------------------------------
+
+    def begin_file(self) -> bool:
+        return self.exists
+
+    def create_tables(self) -> None:
+        """Make the tables, where they are not there and the role may; and a new vault in them."""
+
+        def make(connection: Any) -> None:
+            with connection.transaction():
+                connection.execute(_ONE_MAKER)
+                known = connection.execute(f"select to_regclass('{BASE}.vaults')").fetchone()
+                for statement in () if known[0] else schema_statements():
+                    connection.execute(statement)
+                connection.execute(
+                    f"insert into {BASE}.vaults (name, format) values (%s, %s)",
+                    (self._link.address.vault, FORMAT_VERSION),
+                )
+
+        self._link.run(make)
+        self.choose()
+
+    def create_later_tables(self) -> None:
+        """They are there."""
+
+    def note_format(self) -> None:
+        self._use_format(FORMAT_VERSION)
+
+    def _use_format(self, number: int) -> None:
+        self._link.run(lambda one: one.execute("update vault_head set format = %s", (number,)))
+
+    def _ask(self, statement: str) -> Any:
+        row = self._link.run(lambda one: one.execute(statement).fetchone())
+        if row is None:
+            raise StorageError(f"{self._link.address}: the vault is gone from the database")
+        return row[0]
+
+
+class _Slots(Slots):
+    """Slots, whose cells have kinds that hold here."""
+
+    def cells(self, most: int, largest: int) -> list[tuple[Any, ...]]:
+        cut = (
+            f"case when octet_length({name}) > {largest:d} then "
+            f"decode(repeat('00', {largest + 1:d}), 'hex') else {_as_bytes(name)} end"
+            for name in CELLS
+        )
+        return self._all(
+            f"select {', '.join(cut)}, principal from vault_slots order by created, id limit ?",
+            (most,),
+        )
+
+
+def _as_bytes(name: str) -> str:
+    return name if COLUMNS["vault_slots"][name] == "bytea" else f"convert_to({name}, 'UTF8')"
+
+
+class _Segments(Segments):
+    """Segments, and changes that are numbered by the vault and not by the database."""
+
+    def log(self, collection: str, memories: Sequence[str], operation: str) -> None:  # type: ignore[override]
+        first = self.newest_change() + 1
+        rows = [(first + n, collection, one, operation) for n, one in enumerate(memories)]
+        self._insert("into vault_changes (sequence, collection, memory, operation)", *rows)
+
+
+def open_storage(address: Address, **options: Any) -> PostgresStorage:
+    """See :meth:`PostgresStorage.open`."""
+    return PostgresStorage.open(address, **options)
+
+
+def server_access(address: Address) -> FileAccess:
+    """How every connection to a database is opened: a standby is read alone."""
+    link = Link(address, read_only=True, patience=BUSY_SECONDS)
+    try:
+        row = link.run(lambda one: one.execute("select pg_is_in_recovery()").fetchone())
+    finally:
+        link.close()
+    return FileAccess(STANDBY) if row and row[0] else WRITABLE
+
+
+def check_is_vault_there(address: Address) -> None:
+    """Raise NotAVaultError, FormatError or StorageError unless this version reads the vault."""
+    with closing(PostgresStorage.open(address, read_only=True)) as storage:
+        if not storage.exists:
+            raise NotAVaultError(
+                f"{address}: no vault {address.vault!r} in this database. To make one: "
+                f"memory-store init {shlex.quote(str(address))}"
+            )
+        found = storage.format()
+    if found != FORMAT_VERSION:
+        raise FormatError(
+            f"{address}: a vault of format {found}; this version reads format {FORMAT_VERSION}"
+        )

@@ -1,0 +1,244 @@
+"""Connections to a PostgreSQL server: opened, lent again, opened anew when the server was away.
+
+Boundary: a password goes from the address to the server's library and nowhere else. What the server
+says is repeated without the details in which it quotes values. Off this machine only TLS.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from memory_store.addresses import Address
+from memory_store.errors import BadInputError, MemoryStoreError, ReadOnlyError, StorageError
+from memory_store.sqlite import sqlite3
+
+try:
+    import psycopg
+    from psycopg.errors import UndefinedTable
+except ImportError as error:
+    raise StorageError(
+        "a vault on a PostgreSQL server needs a package: pip install 'datasette-hybrid[postgres]'"
+    ) from error
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+__all__ = ["Link", "ServerError", "UndefinedTable", "let_go"]
+
+CONNECT_SECONDS = 10
+STATEMENT_SECONDS = 300  # the longest: the sealed index of a large vault over a slow line
+WAITS = (0.0, 0.2, 1.0, 3.0)  # seconds before each try to reach a server that was away
+MOST_IDLE = 8  # connections to one database, for any of its vaults, that wait to be used again
+LOCAL = ("localhost", "127.0.0.1", "::1")
+PLAIN = ("disable", "allow", "prefer")
+Answer = TypeVar("Answer")
+
+
+class ServerError(StorageError, sqlite3.OperationalError):
+    """The server is away, busy, full or refuses.
+
+    The rooms above name SQLite's error where a write may fail now and be tried later; this is it.
+    """
+
+
+class Link:
+    """One connection of one thread at a time, which comes back after the server was away."""
+
+    def __init__(self, address: Address, *, read_only: bool, patience: float) -> None:
+        self.address = address
+        self._key = (os.getpid(), address.database, address.password, read_only, patience)
+        self._settings = _settings(read_only, patience)
+        self.in_transaction = False
+        self._greeting: Callable[[Connection[Any]], None] = lambda connection: None
+        self._connection = _lent(self._key) or self._connected()
+
+    def greet(self, greeting: Callable[[Connection[Any]], None]) -> None:
+        """Say this to the server now, and at the beginning of each connection that replaces it."""
+        self._greeting = greeting
+        self.run(greeting)
+
+    def run(self, ask: Callable[[Connection[Any]], Answer]) -> Answer:
+        """Ask the server. Raises ServerError, ReadOnlyError or StorageError.
+
+        Outside of a transaction, where all that is asked only reads, a connection that was cut is
+        opened again and the question asked once more.
+        """
+        try:
+            return ask(self._connection)
+        except psycopg.Error as error:
+            if self.in_transaction or not self._connection.closed:
+                raise self._said(error) from None
+        self._reconnect()
+        try:
+            return ask(self._connection)
+        except psycopg.Error as error:
+            raise self._said(error) from None
+
+    def begin(self, statements: str) -> None:
+        """Begin a transaction by these statements, until :meth:`end`."""
+        try:
+            self.run(lambda connection: connection.execute(statements, prepare=False))
+        except BaseException:
+            self.end("rollback")  # it may have begun, and waited for another writer in vain
+            raise
+        self.in_transaction = True
+
+    def end(self, how: str) -> None:
+        """``commit`` or ``rollback``. What is rolled back may have lost its connection."""
+        try:
+            if how == "commit" or not self._connection.closed:
+                self.run(lambda connection: connection.execute(how))
+        finally:
+            self.in_transaction = False
+
+    def close(self) -> None:
+        """Let the connection go, for the next one who wants such a one."""
+        connection = self._connection
+        if connection.closed:
+            return
+        idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        if not (idle and _kept(self._key, connection)):
+            connection.close()
+
+    def _connected(self) -> Connection[Any]:
+        try:
+            connection = psycopg.connect(
+                self.address.database,
+                **_secured(self.address),
+                options=self._settings,
+                connect_timeout=CONNECT_SECONDS,
+                keepalives_idle=30,
+                application_name="memory-store",
+                autocommit=True,
+                prepare_threshold=2,
+            )
+        except psycopg.Error as error:
+            raise self._said(error) from None
+        return connection
+
+    def _reconnect(self) -> None:
+        for wait in WAITS:
+            time.sleep(wait)
+            try:
+                self._connection = self._connected()
+            except ServerError as error:
+                away = error
+            else:
+                self._greeting(self._connection)
+                return
+        raise away
+
+    def _said(self, error: psycopg.Error) -> MemoryStoreError:
+        """An error of the server's or its library's, as one of ours."""
+        code = error.sqlstate or ""
+        kind, cause = _CAUSES.get(code) or _CAUSES.get(code[:2]) or (StorageError, "")
+        if not code and isinstance(error, psycopg.OperationalError):
+            first = str(error).strip().splitlines()[-1] if str(error).strip() else ""
+            kind, cause = ServerError, f"the database is away ({first.removeprefix('connection ')})"
+            if self._password_refused(first):
+                cause = "the server wants a password, or another: set PGPASSWORD, or ~/.pgpass"
+        if not cause:
+            cause = f"the database refused ({error.diag.message_primary or type(error).__name__})"
+        return kind(f"{self.address}: {cause}")
+
+    @staticmethod
+    def _password_refused(said: str) -> bool:
+        return "no password supplied" in said or "password authentication failed" in said
+
+
+_CAUSES: dict[str, tuple[type[MemoryStoreError], str]] = {
+    "55P03": (ServerError, "another program has been writing to it for too long"),
+    "57014": (ServerError, "the database took too long to answer"),
+    "57P01": (ServerError, "the database is away (it was shut down)"),
+    "57P02": (ServerError, "the database is away (it crashed, and starts again)"),
+    "57P03": (ServerError, "the database is away (it is starting, or stopping)"),
+    "53100": (ServerError, "the disk of the server is full"),
+    "53300": (ServerError, "the server takes no more connections"),
+    "23505": (StorageError, "it has a row of that key already; if you were making it: try again"),
+    "25006": (ReadOnlyError, "nothing can be written: the server is a standby, or read-only"),
+    "28": (ServerError, "the server does not let this user in: see PGPASSWORD and ~/.pgpass"),
+    "42501": (StorageError, "this role may not do that: memory-store storage init prints grants"),
+    "3D000": (ServerError, "there is no such database on the server"),
+    "08": (ServerError, "the database is away"),
+    "22": (StorageError, "it holds what no vault holds; memory-store verify says where"),
+}
+"""SQLSTATE, or its class → what is raised, and the cause in words."""
+
+
+def _settings(read_only: bool, patience: float) -> str:
+    chosen = {
+        "search_path": "memory_store_vault",
+        "statement_timeout": STATEMENT_SECONDS * 1_000,
+        "lock_timeout": max(1, int(patience * 1_000)),
+        "default_transaction_read_only": "on" if read_only else "off",
+        "jit": "off",  # no statement of ours is worth compiling
+    }
+    return " ".join(f"-c {name}={value}" for name, value in chosen.items())
+
+
+def _secured(address: Address) -> dict[str, Any]:
+    """Options of a connection that the address does not say: the password, and TLS."""
+    said = address.options.get("sslmode") or os.environ.get("PGSSLMODE") or ""
+    hosts = _hosts(address)
+    chosen: dict[str, Any] = {"password": address.password} if address.password else {}
+    if all(host.startswith("/") or host in LOCAL for host in hosts):
+        return chosen
+    if said in PLAIN:
+        raise BadInputError(
+            f"{address}: sslmode={said} would let others on the way read along; use "
+            "sslmode=verify-full, or require where the server has no certificate of an authority",
+            "DB",
+        )
+    return {**chosen, "sslmode": said or "require"}
+
+
+def _hosts(address: Address) -> list[str]:
+    """The hosts that are asked; a socket on this machine where none is named."""
+    known = psycopg.conninfo.conninfo_to_dict(address.database)
+    named = (
+        str(known.get("hostaddr") or known.get("host") or "")
+        or os.environ.get("PGHOSTADDR")
+        or os.environ.get("PGHOST")
+    )
+    if not named:
+        elsewhere = known.get("service") or os.environ.get("PGSERVICE")
+        return ["a service's"] if elsewhere else ["/"]
+    return named.split(",")
+
+
+Key = tuple[Any, ...]
+_idle: defaultdict[Key, list[Connection[Any]]] = defaultdict(list)
+_lending = threading.Lock()
+
+
+def _lent(key: Key) -> Connection[Any] | None:
+    """A connection that was let go, and still is one as far as can be seen."""
+    with _lending:
+        while _idle[key]:
+            connection = _idle[key].pop()
+            if not connection.closed:
+                return connection
+    return None
+
+
+def _kept(key: Key, connection: Connection[Any]) -> bool:
+    with _lending:
+        if key[0] != os.getpid() or len(_idle[key]) >= MOST_IDLE:
+            return False
+        _idle[key].append(connection)
+    return True
+
+
+@atexit.register
+def let_go() -> None:
+    """Close every connection that nothing uses."""
+    with _lending:
+        for waiting in _idle.values():
+            while waiting:
+                waiting.pop().close()

@@ -1,0 +1,365 @@
+"""A vault in a PostgreSQL database does what one in a file does."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from postgres_server import Server, server_or_skip
+
+from memory_store import BadInputError, MemoryStore, NotAVaultError
+from memory_store.addresses import Address, vault_path
+from memory_store.cli import main
+from memory_store.errors import StorageError
+from memory_store.records import MemoryDraft
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.transfer import TABLES, copy_vault, count
+
+Make = Callable[..., MemoryStore]
+WORDS = ["heron", "weir", "lease", "mill", "river", "garden", "winter", "boat", "ledger", "kestrel"]
+
+
+def drafts(count: int, first: int = 0) -> list[MemoryDraft]:
+    return [
+        MemoryDraft(
+            text=f"{WORDS[n % 10]} {WORDS[n // 10 % 10]} note {n}\n\nSecond paragraph {n * 7}",
+            title=f"About {WORDS[n % 10]}",
+            topics=[WORDS[n % 3], WORDS[n % 7]],
+        )
+        for n in range(first, first + count)
+    ]
+
+
+@pytest.fixture
+def on_server(
+    postgres: Server, key_file: Path, tiny_model: Path, private_folders: Path
+) -> Iterator[MemoryStore]:
+    """An empty vault in a database."""
+    made, _ = MemoryStore.create(postgres.address(), key_file=key_file, embedder=str(tiny_model))
+    with made:
+        yield made
+
+
+def test_an_address_is_a_place_without_its_password() -> None:
+    address = vault_path("postgres://ann:kes%40trel@db.example:5433/work?vault=diary")
+    assert isinstance(address, Address)
+    assert (address.password, address.vault) == ("kes@trel", "diary")
+    shown = f"{address} {address!r} {address.name} {address.resolve()} {os.fspath(address)}"
+    assert "trel" not in shown
+    assert address.database == "postgresql://ann@db.example:5433/work"
+    assert vault_path(str(address)) == address
+    for wrong in ("postgresql:ann", "postgresql://ann@db.example/a b"):
+        with pytest.raises(BadInputError):
+            vault_path(wrong)
+
+
+def test_off_this_machine_nothing_is_sent_in_clear(private_folders: Path) -> None:
+    with pytest.raises(BadInputError, match="sslmode"):
+        MemoryStore.open("postgresql://ann@192.0.2.1/x?sslmode=prefer", passphrase="eight or more")
+
+
+def test_copies_both_ways_are_equal_and_answer_alike(
+    make_store: Make, postgres: Server, key_file: Path, tiny_model: Path, tmp_path: Path
+) -> None:
+    with make_store("origin.db") as store:
+        store.add_many(drafts(60))
+        store.import_paths([str(Path(__file__).parents[2] / "demo" / "notes")])
+        gone = store.list(limit=3)
+        store.delete(gone[0].id)
+        store.edit(gone[1].id, text="The heron came back to the weir in winter.")
+        origin = store.path
+    there = vault_path(postgres.address())
+    assert copy_vault(origin, there).resumed == 0
+    back = tmp_path / "back.db"
+    copy_vault(there, back)
+    queries = ("heron weir", '"second paragraph"', "lease mill topic:mill", "boat note")
+    ways: tuple[tuple[str, dict[str, Any]], ...]
+    ways = ("keyword", {}), ("hybrid", {"deep": True}), ("vector", {})
+    answers = []
+    for place in (origin, there, back):
+        with MemoryStore.open(place, key_file=key_file, embedder=str(tiny_model)) as store:
+            assert store.verify(full=True)["failures"] == []
+            answers.append([
+                [(row.id, row.score, row.preview, row.topics) for row in found.rows]
+                for found in (
+                    store.search(query, mode=mode, **options)
+                    for query in queries
+                    for mode, options in ways
+                )
+            ])  # fmt: skip
+    assert answers[0] == answers[1] == answers[2]
+    assert any(answers[0])
+    with pytest.raises(BadInputError, match="never overwrites"):
+        copy_vault(origin, there)
+
+
+def test_a_copy_that_was_stopped_goes_on_unless_the_vault_was_written_to(
+    make_store: Make, postgres: Server, key_file: Path, tiny_model: Path
+) -> None:
+    class Stopped(Exception):
+        pass
+
+    def stop_behind(table: str) -> Callable[[str, int, int | None], None]:
+        def told(name: str, done: int, total: int | None) -> None:
+            if name == table:
+                raise Stopped
+
+        return told
+
+    store = make_store()
+    store.add_many(drafts(50))
+    there = vault_path(postgres.address())
+    for table in ("memories", "memory_bodies"):
+        with pytest.raises(Stopped):
+            copy_vault(store.path, there, stop_behind(table))
+        with pytest.raises(NotAVaultError):
+            MemoryStore.open(there, key_file=key_file)
+    store.add_many(drafts(10, first=50))
+    with pytest.raises(Stopped):
+        copy_vault(store.path, there, stop_behind("memory_topics"))
+    copied = copy_vault(store.path, there)
+    assert copied.resumed > 120  # 60 memories, 60 bodies, and topics
+    assert copied.rows["memories"] == 60
+    with closing(Storage.open(there)) as one, closing(Storage.open(store.path)) as other:
+        assert [count(one, table) for table in TABLES] == [count(other, table) for table in TABLES]
+
+
+def test_a_vault_is_lived_in(on_server: MemoryStore, key_file: Path) -> None:
+    store = on_server
+    store.add_many(drafts(30))
+    note = store.add("The spare key hangs behind the clock", topics=["house"])
+    assert store.search("spare key clock").rows[0].id == note.id
+    assert store.get(note.id).text == "The spare key hangs behind the clock"
+    store.edit(note.id, text="The spare key lies under the mat")
+    assert "mat" in store.search("spare key").rows[0].preview
+    store.delete(note.id)
+    assert note.id not in {row.id for row in store.search("spare key").rows}
+    store.trash.restore(note.id)
+    assert store.get(note.id).text == "The spare key lies under the mat"
+    work = store.collections.create("work")
+    store.add("Quarterly ledger", collection=work.name)
+    store.keys.rotate()
+    assert store.search("quarterly ledger").rows[0].collection == "work"
+    assert store.verify(full=True)["failures"] == []
+    assert store.stats()["memories"] == 32
+    with MemoryStore.open(store.path, key_file=key_file) as again:
+        assert again.older() is None
+        assert len(again.list(limit=100)) == 32
+
+
+def test_what_a_changed_row_says_is_refused(on_server: MemoryStore, postgres: Server) -> None:
+    store = on_server
+    ids = [store.add(one.text).id for one in drafts(2)]
+    name = vault_path(store.path).vault  # type: ignore[attr-defined]
+    postgres.sql(
+        f"update memory_store.memory_bodies set body = overlay(body placing 'x' from 40) "
+        f"where vault = (select vault from memory_store.vaults where name = '{name}')"
+    )
+    with pytest.raises(Exception, match="memory_bodies"):
+        store.get(ids[0])
+    assert len(store.verify()["failures"]) >= 2
+
+
+def test_an_older_copy_put_back_is_noticed(
+    on_server: MemoryStore, key_file: Path, postgres: Server
+) -> None:
+    on_server.add("first")
+    kept = vault_path(postgres.address())
+    copy_vault(on_server.path, kept)
+    on_server.add("second")
+    names = [vault_path(one).vault for one in (on_server.path, kept)]  # type: ignore[attr-defined]
+    on_server.lock()
+    postgres.sql(
+        f"delete from memory_store.vaults where name = '{names[0]}'",
+        f"update memory_store.vaults set name = '{names[0]}' where name = '{names[1]}'",
+    )
+    with MemoryStore.open(on_server.path, key_file=key_file) as store:
+        assert "older" in (store.older() or "")
+
+
+def test_commands_take_an_address_where_they_take_a_file(
+    postgres: Server,
+    key_file: Path,
+    private_folders: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(key_file))
+    address = postgres.address()
+
+    def run(*words: str) -> str:
+        answer = CliRunner().invoke(main, list(words))
+        assert answer.exit_code == 0, answer.output
+        return answer.output
+
+    assert "no vault" in CliRunner().invoke(main, ["list", address]).output
+    run("init", address, "--key-file", str(key_file))
+    assert (
+        "is a vault already"
+        in CliRunner().invoke(main, ["init", address, "--key-file", str(key_file)]).output
+    )
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "lease.md").write_text("# The lease\n\nIt ends in May.\n", "utf-8")
+    assert "imported 1" in run("import", address, str(notes))
+    assert "ends in May" in run("search", address, "when", "does", "the", "lease", "end")
+    (found,) = json.loads(run("list", address, "--json"))
+    assert "ends in May" in run("get", address, found["id"])
+    run("done", address, found["id"])
+    run("verify", address)
+    run("stats", address)
+    run("doctor", address)
+    run("backup", address, str(tmp_path / "backup.db"))
+    run("delete", address, found["id"])
+    assert "ends in May" in run("search", str(tmp_path / "backup.db"), "lease")
+    monkeypatch.setenv("MEMORY_STORE_DB", address.replace("owner@", "owner:kestrel-9021@"))
+    run("undo")
+    answer = run("search", "lease", "--explain")
+    assert "ends in May" in answer
+    assert "kestrel-9021" not in answer
+
+
+def test_a_role_for_daily_use_makes_vaults_and_no_tables(
+    postgres: Server, key_file: Path, private_folders: Path
+) -> None:
+    script = CliRunner().invoke(main, ["storage", "init", "--role", "daily"]).output
+    postgres.sql("create database apart", "create role daily login")
+    address = postgres.address(user="daily", database="apart")
+    with pytest.raises(StorageError, match="storage init"):
+        MemoryStore.create(address, key_file=key_file)
+    postgres.sql(script, database="apart")
+    store, _ = MemoryStore.create(address, key_file=key_file)
+    with store:
+        store.add_many(drafts(5), embed=False)
+        assert len(store.list()) == 5
+    for refused in (
+        "create table memory_store_vault.mine (a int)",
+        "select count(*) from memory_store.memories",
+        "update memory_store.vaults set name = 'x'",
+    ):
+        with pytest.raises(subprocess.CalledProcessError):
+            postgres.sql(refused, database="apart", user="daily")
+    without = "select count(*) from memory_store_vault.memories"
+    assert postgres.sql(without, database="apart", user="daily") == ["0"]
+
+
+ADD_FOREVER = """
+import sys
+from memory_store.records import MemoryDraft
+from memory_store.store import MemoryStore
+with MemoryStore.open(sys.argv[1], key_file=sys.argv[2]) as store:
+    number = 0
+    while True:
+        drafts = [MemoryDraft(text=f"{sys.argv[3]} {number} {n}") for n in range(4)]
+        made = store.add_many(drafts, embed=False)
+        print(*(one.id for one in made), flush=True)
+        number += 1
+"""
+
+
+def test_what_was_acknowledged_is_there_after_writers_were_killed(
+    on_server: MemoryStore, key_file: Path
+) -> None:
+    """Takes seconds: real processes are killed at moments of their own."""
+    acknowledged: set[str] = set()
+    for moment in (0.3, 0.45, 0.6):
+        words = [sys.executable, "-c", ADD_FOREVER, str(on_server.path), str(key_file)]
+        with (
+            subprocess.Popen([*words, "one"], stdout=subprocess.PIPE, text=True) as one,
+            subprocess.Popen([*words, "two"], stdout=subprocess.PIPE, text=True) as two,
+        ):
+            said = []
+            for writer in (one, two):
+                assert writer.stdout is not None
+                said.append(writer.stdout.readline())
+            time.sleep(moment)
+            for writer in (one, two):
+                writer.send_signal(signal.SIGKILL)
+            for writer in (one, two):
+                assert writer.stdout is not None
+                said += writer.stdout.readlines()
+        acknowledged |= {name for line in said if line.endswith("\n") for name in line.split()}
+    assert len(acknowledged) >= 24
+    present = {one.id for one in on_server.every()}
+    assert acknowledged <= present
+    assert len(present) % 4 == 0  # whole batches alone
+    assert on_server.verify()["failures"] == []
+
+
+@pytest.fixture(scope="module")
+def fragile() -> Iterator[Server]:
+    """A server that the tests of this module may stop."""
+    yield from server_or_skip()
+
+
+def test_a_server_that_is_away_is_said_and_comes_back(
+    fragile: Server, key_file: Path, tiny_model: Path, private_folders: Path
+) -> None:
+    model = str(tiny_model)
+    store, _ = MemoryStore.create(fragile.address(), key_file=key_file, embedder=model)
+    with store:
+        store.add_many(drafts(5), embed=False)
+        fragile.stop()
+        for ask in (lambda: store.list(), lambda: store.add("lost")):
+            with pytest.raises(StorageError, match="the database is away"):
+                ask()
+        answer = CliRunner().invoke(main, ["list", str(store.path)])
+        assert (answer.exit_code, "the database is away" in answer.output) == (1, True)
+        fragile.start()
+        assert len(store.list()) == 5
+        store.add("found")
+        fragile.kill()
+        time.sleep(0.2)
+        fragile.start()
+        assert len(store.list()) == 6
+        assert store.verify()["failures"] == []
+
+
+def test_a_server_that_notes_every_statement_learns_no_word(
+    fragile: Server, key_file: Path, tiny_model: Path, private_folders: Path
+) -> None:
+    fragile.sql("alter system set log_statement = 'all'")
+    fragile.sql("select pg_reload_conf()")
+    model, word = str(tiny_model), "kestrelcanary"
+    store, _ = MemoryStore.create(fragile.address(), key_file=key_file, embedder=model)
+    with store:
+        note = store.add(f"{word} text", title=f"{word} title", topics=[f"{word} topic"])
+        assert store.search(f"{word} text").rows[0].id == note.id
+        store.edit(note.id, text=f"{word} again")
+        store.delete(note.id)
+        store.undo()
+    fragile.sql("alter system reset all")
+    fragile.sql("select pg_reload_conf()", "checkpoint")
+    seen = {}
+    for file in fragile.folder.rglob("*"):
+        if file.is_file():
+            content = file.read_bytes()
+            seen[file] = (word.encode() in content, note.id.encode() in content)
+    assert not any(leaks for leaks, _ in seen.values())
+    assert seen[fragile.folder / "log"] == (False, True)  # it did note what was asked
+    assert sum(held for _, held in seen.values()) > 2
+
+
+def test_a_standby_is_read_and_says_that_it_takes_no_writes(
+    fragile: Server, key_file: Path, tiny_model: Path, private_folders: Path
+) -> None:
+    model, name = str(tiny_model), "followed"
+    store, _ = MemoryStore.create(fragile.address(name), key_file=key_file, embedder=model)
+    with store, fragile.standby() as standby:
+        store.add_many(drafts(5), embed=False)
+        until = time.monotonic() + 10
+        words = [standby.address(name), "--key-file", str(key_file)]
+        while "About weir" not in (answer := CliRunner().invoke(main, ["list", *words])).output:
+            assert time.monotonic() < until, answer.output
+        refused = CliRunner().invoke(main, ["add", *words, "more"])
+        assert (refused.exit_code, "standby" in refused.output) == (1, True)
