@@ -177,8 +177,9 @@ class Commands(click.Group):
 def whole_name(given: str) -> str:
     """The command that ``given`` begins. Raises UsageError, with those it may mean."""
     begun = [SHORT[given]] if given in SHORT else [n for n in COMMANDS if n.startswith(given)]
-    if len(begun) == 1:
-        return begun[0]
+    shortest = min(begun, key=len, default="")
+    if begun and all(name.startswith(shortest) for name in begun):  # search, before searches
+        return shortest
     from difflib import get_close_matches
 
     meant = " or ".join(begun or get_close_matches(given, COMMANDS))

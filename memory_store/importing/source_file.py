@@ -240,7 +240,8 @@ class Reader(Struct, frozen=True):
     ``rows``: a file holds many records with names of their own; it is left in a folder unless it is
     named or matched by a pattern. ``streamed``: read piece by piece, at any size. ``on_disk``: read
     by its path, so neither uploaded nor piped in. ``in_work_trees``: taken from a Git work tree; in
-    another folder it is left unless it is named or matched by a pattern.
+    another folder it is left unless it is named or matched by a pattern. ``within`` names readers
+    that would take the file, too: of an export that ``of`` knows by its content, this one does.
     """
 
     name: str
@@ -252,6 +253,8 @@ class Reader(Struct, frozen=True):
     binary: bool = False
     on_disk: bool = False
     in_work_trees: bool = False
+    within: tuple[str, ...] = ()
+    of: Callable[[SourceFile], bool] = lambda file: False
 
 
 def is_binary(head: bytes) -> bool:

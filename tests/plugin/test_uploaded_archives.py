@@ -60,6 +60,14 @@ def test_a_member_is_expanded_no_further_than_it_says() -> None:
     assert peak < 1_000_000
 
 
+def test_an_export_that_is_uploaded_is_understood_by_its_content() -> None:
+    notes = {"Takeout/Keep/a.json": b"{}", "Takeout/Keep/a.html": b"x", "Takeout/n.enex": b"x"}
+    found = sources([("takeout.zip", archive(notes))])
+    assert [type(one).__name__ for one in found] == ["SourceFile", "Skip", "SourceFile"]
+    parts = archive({"Part-1.zip": archive({"a.md": b"x"})})
+    assert [one.name for one in sources([("export.zip", parts)])] == ["a.md"]
+
+
 def directory(entries: int, *, zip64: bool) -> bytes:
     """An archive of nothing but directory entries."""
     entry = b"PK\1\2" + bytes([20, 0, 20, 0]) + bytes(38)

@@ -39,6 +39,8 @@ KINDS = (
     Kind("epub", (".epub",), "epub", ("defusedxml", *HTML)),
     Kind("ipynb", (".ipynb",), "notebook"),
     Kind("eml", (".eml",), "mail", HTML),
+    Kind("bookmarks", (), "bookmarks"),
+    Kind("anki", (), "anki", HTML),
 )
 
 

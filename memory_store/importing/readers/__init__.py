@@ -16,7 +16,19 @@ from time import monotonic
 from msgspec.structs import replace
 
 from memory_store.errors import MemoryStoreError
-from memory_store.importing.readers import code, csv, documents, json, markdown, sqlite
+from memory_store.importing.readers import (
+    anki,
+    bookmarks,
+    code,
+    csv,
+    documents,
+    enex,
+    highlights,
+    json,
+    markdown,
+    notion,
+    sqlite,
+)
 from memory_store.importing.source_file import (
     LIMITS,
     STDIN,
@@ -42,6 +54,11 @@ READERS: list[Reader] = [
     sqlite.READER,
     *documents.READERS,
     documents.MAILBOX,
+    enex.READER,
+    *bookmarks.READERS,
+    *highlights.READERS,
+    anki.READER,
+    *notion.READERS,
     code.READER,
 ]
 
@@ -63,8 +80,11 @@ def reader_named(kind: str) -> Reader:
 
 
 def reader_of(file: SourceFile) -> Reader:
-    """The reader of a file: that of its kind; of an unknown suffix, that of its first bytes."""
+    """The reader of a file: that of its kind, or of the export that it is by its content; of an
+    unknown suffix, that of its first bytes."""
     named = reader_named(file.kind)
+    if export := next((one for one in READERS if named.name in one.within and one.of(file)), None):
+        return export
     if named is not markdown.TEXT:
         return named
     there = [one for one in READERS if one.binary and not (one.on_disk and file.content)]

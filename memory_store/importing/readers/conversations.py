@@ -12,8 +12,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from memory_store.dates import parse_time
-from memory_store.errors import BadInputError
+from memory_store.importing.readers.export_fields import moment
 from memory_store.records import MemoryDraft
 
 CHATGPT, CLAUDE = "ChatGPT", "Claude"
@@ -34,11 +33,11 @@ def conversation(values: Mapping[str, Any]) -> MemoryDraft | None:
     ``None`` for any other row."""
     if isinstance(values.get("mapping"), dict):
         assistant, turns = CHATGPT, [*_turns_of_chatgpt(values)]
-        created, updated = _moment(values.get("create_time")), _moment(values.get("update_time"))
+        created, updated = moment(values.get("create_time")), moment(values.get("update_time"))
         title = values.get("title")
     elif isinstance(values.get("chat_messages"), list):
         assistant, turns = CLAUDE, [*_turns_of_claude(values["chat_messages"])]
-        created, updated = _moment(values.get("created_at")), _moment(values.get("updated_at"))
+        created, updated = moment(values.get("created_at")), moment(values.get("updated_at"))
         title = values.get("name")
     else:
         return None
@@ -78,7 +77,7 @@ def _turns_of_chatgpt(values: Mapping[str, Any]) -> Iterator[Turn]:
         yield Turn(
             "You" if role == "user" else CHATGPT,
             text,
-            _moment(message.get("create_time")),
+            moment(message.get("create_time")),
             str(about.get("model_slug") or "") if role == "assistant" else "",
         )
 
@@ -129,17 +128,8 @@ def _turns_of_claude(messages: list[Any]) -> Iterator[Turn]:
         text = "\n\n".join(text.strip() for text in texts if text.strip())
         if text:
             speaker = "You" if message.get("sender") == "human" else CLAUDE
-            yield Turn(speaker, text, _moment(message.get("created_at")))
+            yield Turn(speaker, text, moment(message.get("created_at")))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _moment(value: Any) -> str | None:
-    """Seconds since 1970, or a date as text, as ISO 8601; None for what is neither."""
-    wanted = int(value) if isinstance(value, float) else value
-    try:
-        return None if value in (None, "") else parse_time(wanted)
-    except (BadInputError, ValueError, OverflowError, OSError):
-        return None

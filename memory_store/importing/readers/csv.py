@@ -21,12 +21,29 @@ def read(file: SourceFile, limits: Limits, *, tabs: bool = False) -> Iterator[It
 
     A table cannot be read past a wrong encoding.
     """
+    yield from items_of(file, _until(file, file.text_columns, tabs=tabs))
+
+
+def records(file: SourceFile) -> Iterator[Row | Broken]:
+    """The rows of a table whose columns its reader knows."""
+    return _until(file, ())
+
+
+def columns_of(head: bytes) -> frozenset[str]:
+    """The names of the columns in the first line of a table, in lower case."""
+    line = head.decode("utf-8-sig", "replace").partition("\n")[0]
+    return frozenset(name.strip(' "\r').lower() for name in line.split(","))
+
+
+def _until(
+    file: SourceFile, columns: tuple[str, ...], *, tabs: bool = False
+) -> Iterator[Row | Broken]:
     broken: list[Broken] = []
-    for row in _rows(_until_broken(file, broken), file.text_columns, tabs=tabs):
+    for row in _rows(_until_broken(file, broken), columns, tabs=tabs):
         if broken:  # what the csv module made of the lines before it may be half a row
             break
-        yield from items_of(file, [row])
-    yield from items_of(file, broken)
+        yield row
+    yield from broken
 
 
 def _until_broken(file: SourceFile, broken: list[Broken]) -> Iterator[str]:
@@ -59,7 +76,7 @@ def _rows(lines: Iterator[str], columns: tuple[str, ...], *, tabs: bool) -> Iter
         if column is None:
             header = [name.strip() for name in cells]
             named = [name for name in header if name]
-            column = text_column(named, columns)
+            column = text_column(named, columns) if columns else ""
             twice = [name for name, times in Counter(named).items() if times > 1]
             if twice:
                 yield Broken(line, f"the column {twice[0][:60]!r} is there twice")

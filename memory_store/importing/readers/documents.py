@@ -30,22 +30,22 @@ FROM_LINE = b"From "  # begins a message in a mailbox (RFC 4155)
 
 def read(file: SourceFile, limits: Limits, *, kind: Kind) -> Iterator[Item]:
     """The document as one memory, and each attachment as another one."""
-    _require(kind)
-    for found in _converted(kind, file.data(limits), limits):
+    require(kind.suffixes[0], kind.name)
+    for found in converted(kind.name, file.data(limits), limits):
         yield _draft(file, found, file.ref, kind)
 
 
 def read_mailbox(file: SourceFile, limits: Limits) -> Iterator[Item]:
     """The messages of a mailbox, one in memory at a time. One that is broken costs only itself."""
     kind = kind_named(MAIL)
-    _require(kind)
+    require(kind.suffixes[0], kind.name)
     for number, data in enumerate(_messages(file, limits), 1):
         where = f"{file.name}: message {number}"
         if len(data) > limits.bytes:
             yield Failure(where, too_large(limits))
             continue
         try:
-            found = _converted(kind, data, limits)
+            found = converted(kind.name, data, limits)
         except (LeftOutError, UnreadableError) as error:
             yield Failure(where, str(error))
             continue
@@ -54,14 +54,16 @@ def read_mailbox(file: SourceFile, limits: Limits) -> Iterator[Item]:
             yield _draft(file, one, ref, kind)
 
 
-def _require(kind: Kind) -> None:
-    if kind.missing:
-        raise LeftOutError(f"{kind.suffixes[0]} needs {EXTRA}")
+def require(named: str, *kinds: str) -> None:
+    """Raise LeftOutError where the converters of these kinds are not installed."""
+    if any(kind_named(kind).missing for kind in kinds):
+        raise LeftOutError(f"{named} needs {EXTRA}")
 
 
-def _converted(kind: Kind, data: bytes, limits: Limits) -> list[document.Document]:
+def converted(kind: str, data: bytes, limits: Limits) -> list[document.Document]:
+    """What a file holds, read in the process of its kind. Raises LeftOutError, UnreadableError."""
     try:
-        return process.convert(kind.name, data, limits.seconds)
+        return process.convert(kind, data, limits.seconds)
     except document.LeftOutError as error:
         raise LeftOutError(str(error)) from None
     except document.UnreadableError as error:
@@ -109,5 +111,6 @@ READERS = [
         binary=kind.name == "pdf",
     )
     for kind in KINDS
+    if kind.suffixes
 ]
 MAILBOX = Reader("mbox", (".mbox",), read_mailbox, rows=True, streamed=True)

@@ -20,6 +20,7 @@ from memory_store.text.plain_json import refuse_constant
 MAX_ROW_TOKENS = 200_000  # strings, brackets and commas of one row; a row of prose has tens
 ROW_LEVELS = 2  # the row itself, and its field `metadata`, besides what that may hold
 ROW_LISTS = ("rows", "memories")  # keys of an object that holds the rows (Datasette's JSON, ours)
+MEM0_LIST, MEM0_FIELDS = "results", 2  # of an answer of mem0; `relations` may be beside it
 
 # Possessive, so an unclosed string costs one pass; then the lone quote matches and ends the scan.
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.S)
@@ -91,7 +92,8 @@ def _rows_of_object(text: str, start: int, depth: int) -> Iterator[Row | Broken]
     if after or isinstance(row, Broken):
         yield after or row
         return
-    lists = (row.values[key] for key in ROW_LISTS if isinstance(row.values.get(key), list))
+    names = (*ROW_LISTS, MEM0_LIST) if len(row.values) <= MEM0_FIELDS else ROW_LISTS
+    lists = (row.values[key] for key in names if isinstance(row.values.get(key), list))
     for number, value in enumerate(next(lists, [row.values]), start=1):
         yield _checked(value, line, number)
 

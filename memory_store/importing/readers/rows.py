@@ -15,7 +15,10 @@ from msgspec.structs import replace
 from memory_store.importing.drafts import with_text_topics
 from memory_store.importing.fields import FieldError, Record
 from memory_store.importing.readers.conversations import conversation
+from memory_store.importing.readers.keep import keep_note
+from memory_store.importing.readers.mem0 import mem0_memory
 from memory_store.importing.source_file import Broken, Failure, Item, Skip, SourceFile
+from memory_store.records import MemoryDraft
 
 NOT_READ = "; the rows from here on were not read"
 _NO_TEXT = {bool: "true or false", list: "a list", dict: "an object"}
@@ -39,10 +42,13 @@ def items_of(file: SourceFile, rows: Iterable[Row | Broken]) -> Iterator[Item]:
     """The memories of a file's rows."""
     for row in rows:
         where = file.name if row.where is None else f"{file.name}:{row.where}"
-        if isinstance(row, Broken):
-            yield Failure(where, row.reason + (NOT_READ if row.last else ""))
-        else:
-            yield _item(file, where, row)
+        yield broken_row(file, row) if isinstance(row, Broken) else _item(file, where, row)
+
+
+def broken_row(file: SourceFile, row: Broken) -> Failure:
+    """A row that cannot be read, named by its file and line."""
+    where = file.name if row.where is None else f"{file.name}:{row.where}"
+    return Failure(where, row.reason + (NOT_READ if row.last else ""))
 
 
 def text_column(columns: Iterable[str], candidates: tuple[str, ...]) -> str | None:
@@ -61,12 +67,22 @@ def no_text_column(columns: Iterable[str], candidates: tuple[str, ...]) -> str:
     return f"no text column ({wanted}); it has {listed}{more}; name the column that holds the text"
 
 
-def _item(file: SourceFile, where: str, row: Row) -> Item:
+def _of_program(file: SourceFile, row: Row) -> MemoryDraft | str | None:
+    """The memory that an object of another program's export is, or why it is left out; ``None``
+    for an object of no known program."""
     told = conversation(row.values)
     if told is not None:
-        if not told.text:
-            return Skip(where, "empty")
-        told = replace(told, type=file.type or "conversation")
+        return replace(told, type=file.type or "conversation")
+    if row.table is not None:
+        return None
+    return keep_note(row.values) or mem0_memory(row.values)
+
+
+def _item(file: SourceFile, where: str, row: Row) -> Item:
+    told = _of_program(file, row)
+    if told is not None:
+        if isinstance(told, str) or not told.text.strip():
+            return Skip(where, told if isinstance(told, str) else "empty")
         return told if told.ref else replace(told, ref=f"row-{row.number}", source=None)
     column = text_column(row.values, file.text_columns)
     if column is None:

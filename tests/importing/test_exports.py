@@ -1,0 +1,299 @@
+"""What other programs export becomes memories: each kind in the shape that its program writes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from reading_files import Outcome, read
+
+from memory_store.importing.readers import READERS, read_file, reader_named
+from memory_store.importing.source_file import SourceFile
+from memory_store.records import MemoryDraft
+from memory_store.store import MemoryStore
+
+pytest.importorskip("markdownify", reason="the extra documents is not installed")
+
+Rows = Callable[[str, str | bytes], Outcome]
+KEEP = {
+    "isTrashed": False,
+    "isPinned": True,
+    "title": "Shopping",
+    "listContent": [{"text": "milk", "isChecked": True}, {"text": "bread", "isChecked": False}],
+    "labels": [{"name": "home"}],
+    "createdTimestampUsec": 1714564800000000,
+    "userEditedTimestampUsec": 1714568400000000,
+}
+NETSCAPE = """<!DOCTYPE NETSCAPE-Bookmark-file-1>
+<TITLE>Bookmarks</TITLE>
+<H1>Bookmarks</H1>
+<DL><p>
+    <DT><H3 ADD_DATE="1714564800">Garden</H3>
+    <DL><p>
+        <DT><A HREF="https://example.org/tomato" ADD_DATE="1714564800" TAGS="food,green">Tomato</A>
+        <DD>Water them daily
+        <DT><H3>Old</H3>
+        <DL><p>
+            <DT><A HREF="https://example.org/kale">Kale &amp; co</A>
+        </DL><p>
+    </DL><p>
+    <DT><A HREF="https://example.org/tomato">Tomatoes again</A>
+</DL><p>
+"""
+CLIPPINGS = """\ufeffThe Garden (Ada Green)
+- Your Highlight on page 12 | Location 170-171 | Added on Wednesday, May 1, 2024 12:00:00 PM
+
+Water them
+==========
+The Garden (Ada Green)
+- Your Highlight on page 12 | Location 170-172 | Added on Wednesday, May 1, 2024 12:01:00 PM
+
+Water them daily
+==========
+The Garden (Ada Green)
+- Your Note on page 12 | Location 172 | Added on Wednesday, May 1, 2024 12:02:00 PM
+
+Try this
+==========
+Walden
+- Your Bookmark on Location 9 | Added on Wednesday, May 1, 2024 12:03:00 PM
+
+
+==========
+"""
+READWISE = (
+    "Highlight,Book Title,Book Author,Amazon Book ID,Note,Color,Tags,Location Type,Location,"
+    "Highlighted at,Document tags\n"
+    '"Water, daily",The Garden,Ada Green,B00X,Try,yellow,food,page,12,2024-05-01 12:00:00,garden\n'
+    "Rest,The Garden,Ada Green,B00X,,yellow,,page,14,2024-05-02 12:00:00,\n"
+)
+ANKI = (
+    "#separator:tab\n#html:true\n#guid column:1\n#notetype column:2\n#deck column:3\n"
+    "#tags column:6\n"
+    "g-1\tBasic\tGarden\tWhen to <b>water</b>?\tDaily &amp; early[sound:a.mp3]\tfood green\n"
+    'g-2\tCloze\tGarden\t"The {{c1::sun::star}}\nrises"\t\t\n'
+)
+PAGE, BASE = "0123456789abcdef0123456789abcdef", "f" * 32
+PICTURE = b"# Seeds\n\nFrom Ada"
+ENEX = f"""<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE en-export SYSTEM "http://xml.evernote.com/pub/evernote-export4.dtd">
+<en-export export-date="20240601T120000Z" application="Evernote">
+<note><title>Garden</title><created>20240501T120000Z</created><updated>20240502T120000Z</updated>
+<tag>food</tag><note-attributes><author>Ada</author></note-attributes>
+<content><![CDATA[<?xml version="1.0"?><!DOCTYPE en-note SYSTEM "x.dtd"><en-note>
+<div>Water them <b>daily</b></div><div><en-todo checked="true"/>seeds</div>
+<div><en-todo/>soil</div>
+<en-media type="text/markdown" hash="{hashlib.md5(PICTURE).hexdigest()}"/></en-note>]]></content>
+<resource><data encoding="base64">{base64.b64encode(PICTURE).decode()}</data>
+<mime>text/markdown</mime><resource-attributes><file-name>seeds.md</file-name></resource-attributes>
+</resource></note>
+<note><title>Second</title><content><![CDATA[<en-note>two</en-note>]]></content></note>
+</en-export>
+"""
+
+
+def test_a_list_of_google_keep_is_a_task_list_and_its_trash_is_counted(rows: Rows) -> None:
+    draft = rows("Shopping.json", json.dumps(KEEP)).only
+    assert draft.text == "- [x] milk\n- [ ] bread"
+    assert (draft.title, draft.topics, draft.ref) == ("Shopping", ("home",), "1714564800000000")
+    assert (draft.created, draft.updated) == ("2024-05-01T12:00:00Z", "2024-05-01T13:00:00Z")
+    trashed = rows("Gone.json", json.dumps({**KEEP, "isTrashed": True}))
+    assert [*trashed.skips.values()] == ["in the trash of Google Keep"]
+
+
+def test_a_takeout_gives_each_note_of_keep_once(here: Path) -> None:
+    with zipfile.ZipFile(here / "takeout.zip", "w") as made:
+        made.writestr("Takeout/Keep/Shopping.json", json.dumps(KEEP))
+        made.writestr("Takeout/Keep/Shopping.html", "<p>milk</p>")
+    found = read("takeout.zip")
+    assert [one.title for one in found.drafts] == ["Shopping"]
+    assert [*found.skips.values()] == ["the same note as its .json"]
+
+
+def test_bookmarks_of_a_browser_keep_folder_tags_note_and_time(rows: Rows) -> None:
+    tomato, kale = rows("bookmarks.html", NETSCAPE).drafts
+    assert tomato.text == "Water them daily\n\nhttps://example.org/tomato"
+    assert (tomato.title, tomato.topics) == ("Tomato", ("food", "green"))
+    assert (tomato.created, tomato.ref) == ("2024-05-01T12:00:00Z", "https://example.org/tomato")
+    assert (kale.title, kale.metadata["folder"]) == ("Kale & co", "Garden/Old")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "source", "topics"),
+    [
+        (
+            "ril_export.html",
+            "<!DOCTYPE html><title>Pocket Export</title><h1>Unread</h1><ul><li>"
+            '<a href="https://example.org/" time_added="1714564800" tags="food,green">Garden</a>'
+            "</li></ul>",
+            "Pocket",
+            ("food", "green"),
+        ),
+        (
+            "part_000000.csv",
+            "title,url,time_added,tags,status\n"
+            "Garden,https://example.org/,1714564800,a b|c,Unread\n",
+            "Pocket",
+            ("a b", "c"),
+        ),
+        (
+            "instapaper.csv",
+            "URL,Title,Selection,Folder,Timestamp\n"
+            "https://example.org/,Garden,,Unread,1714564800\n",
+            "Instapaper",
+            (),
+        ),
+        (
+            "raindrop.csv",
+            "id,title,note,excerpt,url,folder,tags,created,cover,highlights,favorite\n"
+            '1,Garden,,,https://example.org/,Unread,"a, b",2024-05-01T12:00:00.000Z,,,false\n',
+            "Raindrop",
+            ("a", "b"),
+        ),
+    ],
+)
+def test_reading_lists_are_one_memory_an_address(
+    rows: Rows, name: str, content: str, source: str, topics: tuple[str, ...]
+) -> None:
+    draft = rows(name, content).only
+    assert (draft.title, draft.text, draft.ref) == ("Garden", *["https://example.org/"] * 2)
+    assert (draft.source, draft.topics, draft.metadata["folder"]) == (source, topics, "Unread")
+    assert (draft.created, draft.type) == ("2024-05-01T12:00:00Z", "bookmark")
+
+
+def test_a_book_of_a_kindle_has_each_highlight_once_with_its_place(rows: Rows) -> None:
+    draft = rows("My Clippings.txt", CLIPPINGS).only
+    assert draft.text == (
+        "## Highlight on page 12, Location 170-172\n\n> Water them daily\n\n"
+        "## Note on page 12, Location 172\n\n> Try this"
+    )
+    assert (draft.title, draft.metadata["author"]) == ("The Garden", "Ada Green")
+    assert (draft.created, draft.updated) == ("2024-05-01T12:00:00Z", "2024-05-01T12:02:00Z")
+
+
+def test_clippings_that_are_cut_off_keep_what_is_whole(rows: Rows) -> None:
+    found = rows("My Clippings.txt", CLIPPINGS[:280])
+    assert [one.title for one in found.drafts] == ["The Garden"]
+    assert [*found.failures.values()] == ["the last clipping is cut off"]
+
+
+def test_readwise_is_one_memory_a_book(rows: Rows) -> None:
+    draft = rows("readwise-data.csv", READWISE).only
+    assert draft.text == "## Page 12\n\n> Water, daily\n\nTry\n\n## Page 14\n\n> Rest"
+    assert (draft.ref, draft.topics) == ("B00X", ("food", "garden"))
+
+
+def test_notes_of_anki_keep_fields_deck_and_tags(rows: Rows) -> None:
+    card, cloze = rows("notes.txt", ANKI).drafts
+    assert card.text == "When to **water**?\n\nDaily & early"
+    assert (card.ref, card.topics, card.metadata["deck"]) == ("g-1", ("food", "green"), "Garden")
+    assert cloze.text == "The sun\nrises"
+
+
+def test_memories_of_mem0_keep_id_categories_and_times(rows: Rows) -> None:
+    memory = {
+        "id": "m-1",
+        "memory": "Likes tea",
+        "categories": ["food"],
+        "metadata": {"mood": "calm"},
+        "user_id": "ada",
+        "created_at": "2024-05-01T05:00:00-07:00",
+    }
+    for content in ({"results": [memory]}, [memory]):
+        draft = rows("mem0.json", json.dumps(content)).only
+        assert (draft.text, draft.ref, draft.topics) == ("Likes tea", "m-1", ("food",))
+        assert draft.metadata == {"user_id": "ada", "mood": "calm"}
+        assert draft.created == "2024-05-01T12:00:00Z"
+
+
+def test_relations_of_basic_memory_are_links_and_its_tags_topics(here: Path) -> None:
+    (here / "notes").mkdir()
+    (here / "notes" / "Tea.md").write_text(
+        "---\ntitle: Tea\ntype: note\npermalink: tea\ntags: [food]\n---\n# Tea\n\n"
+        "## Observations\n- [method] Three minutes #brewing (green)\n\n"
+        "## Relations\n- pairs_with [[Kale Cake]]\n"
+    )
+    (here / "notes" / "kale-cake.md").write_text("---\ntitle: Kale Cake\n---\nA cake")
+    store, _ = MemoryStore.create(here / "notes.db", key_file=here.parent / "key")
+    with store:
+        store.import_paths(["notes"], embed=False)
+        assert [one.title for one in store.links("Tea.md").out] == ["Kale Cake"]
+        assert set(store.get("Tea.md").topics) == {"food", "brewing"}
+
+
+def test_pages_of_notion_lose_their_ids_and_keep_their_links(here: Path) -> None:
+    with zipfile.ZipFile(here / "notion.zip", "w") as made:
+        made.writestr(
+            f"Home {PAGE}.md",
+            "# Home\n\nTags: food, green\nCreated: May 1, 2024\n\n"
+            f"See [Plants](Home/Plants%20{BASE}.csv)",
+        )
+        made.writestr(f"Home/Plants {BASE}.csv", "Name,Water\nKale,daily\n")
+        made.writestr(f"Home/Plants {BASE}_all.csv", "Name,Water\nKale,daily\nFig,no\n")
+    found = read("notion.zip")
+    home, plants = sorted(found.drafts, key=lambda one: one.title or "")
+    assert (home.title, home.ref, home.topics) == ("Home", f"{PAGE}.md", ("food", "green"))
+    assert f"[Plants]({BASE}.md)" in home.text
+    assert (plants.title, plants.ref) == ("Plants", f"{BASE}.md")
+    assert "| Fig | no |" in plants.text
+    assert [*found.skips.values()] == ["the same table as the one of all its rows"]
+
+
+def test_notes_of_evernote_keep_tags_times_boxes_and_attachments(rows: Rows) -> None:
+    garden, seeds, second = rows("notes.enex", ENEX).drafts
+    assert garden.text == "Water them **daily**\n\n- [x] seeds\n- [ ] soil\n\n[[seeds.md]]"
+    assert (garden.title, garden.topics, garden.metadata["author"]) == ("Garden", ("food",), "Ada")
+    assert (garden.created, garden.updated) == ("2024-05-01T12:00:00Z", "2024-05-02T12:00:00Z")
+    assert (seeds.title, seeds.metadata["attached_to"]) == ("seeds.md", "Garden")
+    assert seeds.text == PICTURE.decode()
+    assert second.text == "two"
+
+
+def test_an_enex_that_is_cut_off_or_declares_entities_is_named(rows: Rows) -> None:
+    cut = rows("notes.enex", ENEX[: ENEX.index("<title>Second")])
+    assert len(cut.drafts) == 2
+    assert "cut off" in "".join(cut.failures.values())
+    bomb = ENEX.replace('export4.dtd">', 'export4.dtd" [<!ENTITY a "aaaa">]>')
+    assert "entities" in "".join(rows("notes.enex", bomb).failures.values())
+
+
+def test_a_second_import_changes_nothing_and_a_newer_export_updates(here: Path) -> None:
+    (here / "notes.enex").write_text(ENEX)
+    (here / "bookmarks.html").write_text(NETSCAPE)
+    store, _ = MemoryStore.create(here / "notes.db", key_file=here.parent / "key")
+    with store:
+        paths = ["notes.enex", "bookmarks.html"]
+        assert store.import_paths(paths, embed=False).imported == 5
+        again = store.import_paths(paths, embed=False)
+        assert (again.imported, again.replaced, again.unchanged) == (0, 0, 5)
+        (here / "newer.html").write_text(NETSCAPE.replace("Water them daily", "Water them twice"))
+        newer = store.import_paths("newer.html", embed=False)
+        assert (newer.imported, newer.replaced, newer.unchanged) == (0, 1, 1)
+
+
+CSV_AND_TEXT = ("kindle", "readwise", "bookmark table", "notion table", "notion")
+
+
+@pytest.mark.parametrize("kind", CSV_AND_TEXT)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_no_part_and_no_change_of_an_export_breaks_its_reader(
+    kind: str, data: st.DataObject
+) -> None:
+    whole = (CLIPPINGS if kind == "kindle" else READWISE).encode()
+    content = bytearray(whole[: data.draw(st.integers(0, len(whole)))])
+    for at in data.draw(st.lists(st.integers(0, len(whole)), max_size=5)):
+        content[at : at + 1] = data.draw(st.binary(max_size=4))
+    name = f"Page {PAGE}.csv"
+    here = Path(name)
+    file = SourceFile(here, here, name, kind, content=lambda: bytes(content))
+    assert reader_named(kind) in READERS
+    for item in read_file(file):
+        assert not isinstance(item, MemoryDraft) or item.ref
