@@ -55,6 +55,7 @@ GROUPS = {
         "reindex": ("imports", "Add or renew the vectors and words of memories."),
         "export": ("backup", "Write every memory to a folder in PLAIN TEXT."),
         "backup": ("backup", "Copy the vault to a new file."),
+        "sync": ("sync", "Exchange changes with your other devices."),
         "copy": ("databases", "Copy the vault between files and PostgreSQL databases."),
         "publish": ("memories", "Copy a memory into another collection, once."),
     },
