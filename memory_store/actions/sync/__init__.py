@@ -97,9 +97,9 @@ def _hand_over(source: Copy, receiver: Copy, *, embed: bool) -> int:
     collections = sent_collections(source)
     take_collections(receiver, collections)
     for batch in source.outgoing(name, before.sent):
-        registers = [one for _, one in batch]
-        take_all(receiver, collections, registers, known_as, embed=embed)
-        count += len(registers)
+        memories = [one for _, one in batch]
+        take_all(receiver, collections, memories, known_as, embed=embed)
+        count += len(memories)
     source.save(source.state.with_target(name, replace(before, sent=until)))
     return count
 

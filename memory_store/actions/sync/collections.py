@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from memory_store.actions.action import Actions
 from memory_store.actions.collections import delete_collection
-from memory_store.actions.sync.copy import BATCH, Copy
+from memory_store.actions.sync.copy import BATCH, Copy, Sent
 from memory_store.actions.sync.merge import take
 from memory_store.crypto.keys import KEY_BYTES, SecretKey
 from memory_store.errors import FormatError
@@ -23,7 +23,6 @@ from memory_store.vault import sync_state
 from memory_store.vault.collection_keys import CARRIED, Bundle
 from memory_store.vault.contents import unpacked
 from memory_store.vault.manifest import Manifest, write_manifest
-from memory_store.vault.registers import Register
 from memory_store.vault.settings import Epoch, Settings
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.table import parts
@@ -86,7 +85,7 @@ def sent_collections(copy: Copy) -> list[SentCollection]:
 def take_all(
     copy: Copy,
     sent: Sequence[SentCollection],
-    registers: Sequence[Register],
+    memories: Sequence[Sent],
     source: str,
     *,
     embed: bool,
@@ -94,11 +93,11 @@ def take_all(
     """Take what another copy sent: its collections, then the versions of memories."""
     needed = {
         unpacked(shown.content).memory.collection
-        for one in registers
-        if (shown := one.shown) is not None and shown.content is not None
+        for one in memories
+        if (shown := one.register.shown) is not None and shown.content is not None
     }
     take_collections(copy, sent, needed)
-    for some in parts(registers, BATCH):
+    for some in parts(memories, BATCH):
         take(copy, some, source, embed=embed)
 
 

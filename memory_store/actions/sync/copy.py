@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from memory_store.actions.action import Opened
 from memory_store.errors import FormatError, TamperedError
+from memory_store.index.snapshot import Snapshot
 from memory_store.records import Memory
 from memory_store.session.whole_vault import WholeVault
 from memory_store.vault import sync_state, trash
@@ -31,8 +32,20 @@ from memory_store.vault.sync_state import Known, State
 
 BATCH = 64  # memories that are opened, or written, at a time
 
-Outgoing = tuple[int, Register]
-"""The sequence of a register, and the register with the contents of all its versions."""
+
+class Sent(Struct, frozen=True, array_like=True):
+    """A register with the contents of all its versions, and the vectors of the shown one.
+
+    ``vectors`` are the fingerprint of the model, the windows and as many float16 vectors (``None``:
+    there are none).
+    """
+
+    register: Register
+    vectors: tuple[str, list[tuple[int, int]], bytes] | None = None
+
+
+Outgoing = tuple[int, Sent]
+"""The sequence of a register, and what is sent of it."""
 
 
 class Tally(Struct):
@@ -160,10 +173,27 @@ class Copy:
                 present = rows.tags(ids)
                 stale = [one for one in ids if _row(known, one) != present.get(one, b"")]
                 contents = {} if stale else contents_of(self.vault, storage, [*present])
+                vectors = {one: self._vectors(rows.snapshot, one) for one in present}
             if not stale:
                 break
             self.note(stale)
-        return [(sequences[one], filled(known[one].register, contents.get(one))) for one in ids]
+        return [
+            (
+                sequences[one],
+                Sent(filled(known[one].register, contents.get(one)), vectors.get(one)),
+            )
+            for one in ids
+        ]
+
+    def _vectors(
+        self, snapshot: Snapshot, memory: str
+    ) -> tuple[str, list[tuple[int, int]], bytes] | None:
+        ordinal = snapshot.ordinal_of(memory)
+        if ordinal is None or snapshot.stale[ordinal]:
+            return None
+        made_with = self.vault.settings.of(snapshot.collection(ordinal)).fingerprint
+        spans = snapshot.windows(ordinal)
+        return (made_with, spans, snapshot.stored_vectors(ordinal).tobytes()) if spans else None
 
 
 def contents_of(vault: WholeVault, storage: Storage, ids: Sequence[str]) -> dict[str, bytes]:

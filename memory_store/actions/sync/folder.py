@@ -24,7 +24,7 @@ from memory_store.actions.sync.collections import (
     sent_collections,
     take_all,
 )
-from memory_store.actions.sync.copy import BATCH, Copy, Outgoing
+from memory_store.actions.sync.copy import BATCH, Copy, Outgoing, Sent
 from memory_store.actions.sync.keys import adopt, finish_rotation, publish
 from memory_store.errors import FormatError, MemoryStoreError, TamperedError
 from memory_store.vault import bundles
@@ -144,24 +144,24 @@ class Folder:
             if one.number in self.target.read.get(one.device, ()):
                 continue  # a second copy of it
             try:
-                opening, registers = self._opened(one)
+                opening, memories = self._opened(one)
             except (TamperedError, FormatError) as error:
                 refused[which] = str(error)
                 continue
             refused.pop(which, None)
-            take_all(self.copy, opening.collections, registers, self.name, embed=embed)
+            take_all(self.copy, opening.collections, memories, self.name, embed=embed)
             self._note_read(one)
         self.ignored += refused.values()
 
-    def _opened(self, one: Found) -> tuple[Opening, list[Register]]:
+    def _opened(self, one: Found) -> tuple[Opening, list[Sent]]:
         """What a bundle says, every part and every version of it checked."""
         keys = self.copy.vault.keyring.of(VAULT_SCOPE)
         first, *content = bundles.opened_parts(one, keys)
         opening = _decoded(one, first, Opening)
-        registers = [each for part in content for each in _decoded(one, part, list[Register])]
-        for register in registers:
-            _check(one, register)
-        return opening, registers
+        memories = [each for part in content for each in _decoded(one, part, list[Sent])]
+        for each in memories:
+            _check(one, each.register)
+        return opening, memories
 
     def _note_read(self, one: Found) -> None:
         target = self.target
@@ -209,7 +209,7 @@ class Folder:
         everything = copy.outgoing("" if replaced else self.name, target.sent, all=replaced)
         for batch in everything:
             some += batch
-            size += sum(len(v.content or b"") for _, one in batch for v in one.versions)
+            size += sum(len(v.content or b"") for _, one in batch for v in one.register.versions)
             if size >= BUNDLE_BYTES:
                 target = self._write(target, collections, some)
                 count, some, size = count + len(some), [], 0
@@ -230,8 +230,8 @@ class Folder:
         copy.save(replace(copy.state, file=number))
         target = replace(target, files=(*target.files, number))
         opening = Opening(target.files, copy.clock(), collections)
-        registers = [one for _, one in some]
-        content = [registers[at : at + BATCH] for at in range(0, len(registers), BATCH)]
+        memories = [one for _, one in some]
+        content = [memories[at : at + BATCH] for at in range(0, len(memories), BATCH)]
         parts = [msgpack.encode(one) for one in (opening, *content)]
         sealed = bundles.sealed_parts(keys, CHANGES, copy.state.device, number, parts)
         bundles.write_file(self.path, keys, CHANGES, copy.state.device, number, [*sealed])

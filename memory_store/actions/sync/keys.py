@@ -196,6 +196,8 @@ def _use(
             if replaced:
                 storage.settings.write_clear({ROOT_SETTING: str(generation)})
         keyring.replace_root(root, generation if replaced else keyring.generation or 0)
+        if keyring.slot_key is not None:
+            keyring.slot_key.wipe()
         keyring.slot, keyring.slot_key = slot.slot.id, SecretKey(slot.key.buffer)
         vault.refresh_settings()
         storage.erase_traces()

@@ -13,15 +13,17 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from memory_store.actions.attempts import again_if_overtaken
-from memory_store.actions.sync.copy import Copy, contents_of, emptied, filled
+from memory_store.actions.sync.copy import Copy, Sent, contents_of, emptied, filled
 from memory_store.errors import ConflictError, FormatError
 from memory_store.records import Memory
 from memory_store.records.sync import CONFLICT_OF, CONFLICT_TOPIC
 from memory_store.session.embedders import WritingEmbedders, without_model
+from memory_store.session.entries import Windows, indexable
 from memory_store.session.indexer import Indexer
 from memory_store.session.writer import take_out, write_batch
 from memory_store.vault import sync_state
@@ -43,15 +45,16 @@ class _Plan(Struct):
     conflicts: list[str] = field(default_factory=list)
 
 
-def take(copy: Copy, registers: Sequence[Register], source: str, *, embed: bool = True) -> None:
+def take(copy: Copy, sent: Sequence[Sent], source: str, *, embed: bool = True) -> None:
     """Join registers that a target has, and show what comes of it.
 
     Raises FormatError for what is no version of a memory; nothing of the batch is written then.
     """
-    again_if_overtaken(copy.vault, lambda: _taken(copy, registers, source, embed=embed))
+    again_if_overtaken(copy.vault, lambda: _taken(copy, sent, source, embed=embed))
 
 
-def _taken(copy: Copy, registers: Sequence[Register], source: str, *, embed: bool) -> None:
+def _taken(copy: Copy, sent: Sequence[Sent], source: str, *, embed: bool) -> None:
+    registers = [one.register for one in sent]
     vault, ids = copy.vault, [one.memory for one in registers]
     copy.note(ids)  # or what another program wrote meanwhile would be taken for what is known
     with vault.moment() as (storage, _):
@@ -71,7 +74,7 @@ def _taken(copy: Copy, registers: Sequence[Register], source: str, *, embed: boo
         )
         for one, content in plan.written.items()
     ]
-    _write(copy, plan, memories, state, embed=embed)
+    _write(copy, plan, memories, state, _given(copy, memories, sent), embed=embed)
     copy.state = state
     tally = copy.tally
     tally.deleted += len(plan.deleted)
@@ -165,8 +168,35 @@ def _conflict(copy: Copy, memory: str, lost: Version) -> Register:
 # -- writing --------------------------------------------------------------------------------------
 
 
+def _given(
+    copy: Copy, memories: Sequence[tuple[Memory, Origin]], sent: Sequence[Sent]
+) -> dict[tuple[str, bytes], Windows]:
+    """The vectors that came with memories, as far as the model here made them, too."""
+    vectors = {one.register.memory: one.vectors for one in sent if one.vectors is not None}
+    found = {}
+    for memory, _ in memories:
+        if memory.id not in vectors:
+            continue
+        fingerprint, spans, data = vectors[memory.id]
+        wanted = copy.vault.settings.of(memory.collection)
+        if fingerprint != wanted.fingerprint or len(data) != 2 * len(spans) * wanted.dimensions:
+            continue
+        if not all(0 <= start <= end for start, end in spans):
+            continue
+        rows = np.frombuffer(data, np.float16).reshape(len(spans), wanted.dimensions).copy()
+        tag = indexable(copy.vault.keyring, memory).content_tag
+        found[fingerprint, tag] = Windows(tuple(spans), rows)
+    return found
+
+
 def _write(
-    copy: Copy, plan: _Plan, memories: Sequence[tuple[Memory, Origin]], state: State, *, embed: bool
+    copy: Copy,
+    plan: _Plan,
+    memories: Sequence[tuple[Memory, Origin]],
+    state: State,
+    given: Mapping[tuple[str, bytes], Windows],
+    *,
+    embed: bool,
 ) -> None:
     vault, change = copy.vault, Change(BY_SYNC)
 
@@ -180,6 +210,7 @@ def _write(
 
     models = WritingEmbedders(copy.opened.embedders, vault) if embed else without_model
     preparer = Indexer(vault, models)
+    preparer.given = given
     try:
         with vault.moment() as (storage, _):
             memories = _with_free_origins(storage, memories)
