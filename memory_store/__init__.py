@@ -6,8 +6,13 @@ cryptography library and the models arrive only with the code that needs them.
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+# From version 1.32 on, onnxruntime makes an id of this machine as soon as it is imported, and sends
+# its maker what it does. It asks this variable once, before anything else.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 if TYPE_CHECKING:
     from memory_store.errors import (

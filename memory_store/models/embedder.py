@@ -380,10 +380,12 @@ def _start(place: ModelPlace, threads: int, like: TextEmbedding | None = None) -
 
 
 def quiet_runtime() -> None:
-    """Let onnxruntime write no errors, which are raised besides: they name tokens of texts."""
+    """Let onnxruntime write no errors, which are raised besides (they name tokens of texts), and
+    report nothing to its maker, also where another package loaded it first."""
     import onnxruntime
 
     onnxruntime.set_default_logger_severity(4)  # fatal ones alone
+    onnxruntime.disable_telemetry_events()
 
 
 def _register(place: ModelPlace) -> str:

@@ -98,6 +98,10 @@ def test_the_system_is_asked_for_no_network_by_the_real_model_and_a_reranker(
 ) -> None:
     if offline.can_build():  # else the tiny one
         monkeypatch.delenv("MEMORY_STORE_MODEL")
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     given = {"path": tmp_path / "a.db", "key_file": tmp_path / "keys" / "a.key", "notes": notes}
     script = [isolated.__file__, "models", json.dumps(given, default=str)]
     run = traced(tmp_path / "calls", script, TURNING)
@@ -107,6 +111,7 @@ def test_the_system_is_asked_for_no_network_by_the_real_model_and_a_reranker(
     assert found["vector"]
     assert found["degraded"] == []
     assert outside(run.calls) == []
+    assert [*home.rglob("*")] == []  # no id of this machine, nothing to be sent later
 
 
 @pytest.mark.once
