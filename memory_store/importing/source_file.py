@@ -229,6 +229,13 @@ Found = SourceFile | Skip | Failure
 Item = MemoryDraft | Skip | Failure | Remark
 
 
+class Attachment(Struct, frozen=True):
+    """A file inside another, for the reader of its suffix. ``finish`` completes its memories."""
+
+    file: SourceFile
+    finish: Callable[[MemoryDraft], MemoryDraft]
+
+
 class Reader(Struct, frozen=True):
     """How files of one format become memories.
 
@@ -246,7 +253,7 @@ class Reader(Struct, frozen=True):
 
     name: str
     suffixes: tuple[str, ...]
-    read: Callable[[SourceFile, Limits], Iterator[Item]]
+    read: Callable[[SourceFile, Limits], Iterator[Item | Attachment]]
     sniff: Callable[[bytes], bool] = lambda head: False
     rows: bool = False
     streamed: bool = False

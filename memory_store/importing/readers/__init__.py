@@ -32,6 +32,7 @@ from memory_store.importing.readers import (
 from memory_store.importing.source_file import (
     LIMITS,
     STDIN,
+    Attachment,
     Failure,
     Item,
     LeftOutError,
@@ -44,6 +45,7 @@ from memory_store.importing.source_file import (
     refusal,
     too_large,
 )
+from memory_store.records import MemoryDraft
 
 STDIN_DIGEST_CHARACTERS = 16  # 64 bits: two notes of one vault never share them by chance
 
@@ -101,7 +103,8 @@ def read_file(file: SourceFile, limits: Limits = LIMITS) -> Iterator[Item]:
     try:
         if file.kind == STDIN:
             file = _from_stdin(file, limits)
-        yield from _within(limits, file, reader_of(file).read(file, limits))
+        items = reader_of(file).read(file, limits)
+        yield from _within(limits, file, _with_attachments(items, limits))
     except LeftOutError as error:
         yield Skip(file.name, str(error))
     except UnreadableError as error:
@@ -110,6 +113,20 @@ def read_file(file: SourceFile, limits: Limits = LIMITS) -> Iterator[Item]:
         yield Failure(file.name, str(error))
     except OSError as error:
         yield Failure(file.name, refusal(error))
+
+
+def _with_attachments(items: Iterator[Item | Attachment], limits: Limits) -> Iterator[Item]:
+    """The items, with what is in the attachments among them."""
+    for item in items:
+        if not isinstance(item, Attachment):
+            yield item
+            continue
+        reader = reader_of_suffix(item.file.path)
+        if reader is None or reader.rows:
+            yield Skip(item.file.name, "an attachment of a kind that is not read")
+            continue
+        for one in read_file(replace(item.file, kind=reader.name), limits):
+            yield item.finish(one) if isinstance(one, MemoryDraft) else one
 
 
 def _within(limits: Limits, file: SourceFile, items: Iterator[Item]) -> Iterator[Item]:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from memory_store.importing.readers.documents import converted, require
 from memory_store.importing.readers.export_fields import kept, moment, topics_of
 from memory_store.importing.source_file import (
+    Attachment,
     Failure,
     Item,
     LeftOutError,
@@ -57,7 +58,7 @@ class _Bounded:
         return data
 
 
-def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
+def read(file: SourceFile, limits: Limits) -> Iterator[Item | Attachment]:
     """The notes and their attachments. Of a file that is cut off, the notes before."""
     require(".enex", "html", "docx")  # of the second: its parser of XML
     from xml.etree.ElementTree import ParseError
@@ -83,7 +84,9 @@ def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
             yield Failure(file.name, f"it declares entities, which no export does{NOT_READ}")
 
 
-def _note(file: SourceFile, note: Any, refs: dict[str, int], limits: Limits) -> Iterator[Item]:
+def _note(
+    file: SourceFile, note: Any, refs: dict[str, int], limits: Limits
+) -> Iterator[Item | Attachment]:
     title = " ".join((note.findtext("title") or "").split())
     created = moment(note.findtext("created"))
     ref = f"{note.findtext('created') or ''} {title}".strip() or "untitled"
@@ -112,7 +115,7 @@ def _note(file: SourceFile, note: Any, refs: dict[str, int], limits: Limits) -> 
     else:
         yield Skip(where, "empty")
     for name, data in attached.values():
-        yield from _attachment(file, name, data, (ref, title, created), limits)
+        yield _attachment(file, name, data, (ref, title, created))
 
 
 def _text(enml: str, names: dict[str, str], limits: Limits) -> str:
@@ -150,32 +153,26 @@ def _resources(note: Any) -> Iterator[tuple[str, str, bytes]]:
 
 
 def _attachment(
-    file: SourceFile, name: str, data: bytes, note: tuple[str, str, str | None], limits: Limits
-) -> Iterator[Item]:
-    from memory_store.importing.readers import read_file, reader_of_suffix
-
+    file: SourceFile, name: str, data: bytes, note: tuple[str, str, str | None]
+) -> Attachment | Failure:
     ref, title, created = note
     where = f"{file.name}: {title or ref}/{name}"
-    reader = reader_of_suffix(name)
     if not data:
-        yield Failure(where, "broken in its note")
-    elif reader is None or reader.rows:
-        yield Skip(where, "an attachment of a kind that is not read")
-    else:
-        inner = SourceFile(
-            Path(name), file.root, f"{ref}#{name}", reader.name, where, content=partial(bytes, data)
+        return Failure(where, "broken in its note")
+
+    def finish(draft: MemoryDraft) -> MemoryDraft:
+        return replace(
+            draft,
+            title=name,
+            created=draft.created or created,
+            metadata={**draft.metadata, **({"attached_to": title} if title else {})},
+            source=SOURCE,
         )
-        about = {"attached_to": title} if title else {}
-        for one in read_file(inner, limits):
-            if isinstance(one, MemoryDraft):
-                one = replace(
-                    one,
-                    title=name,
-                    created=one.created or created,
-                    metadata={**one.metadata, **about},
-                    source=SOURCE,
-                )
-            yield one
+
+    inner = SourceFile(
+        Path(name), file.root, f"{ref}#{name}", "", where, content=partial(bytes, data)
+    )
+    return Attachment(inner, finish)
 
 
 READER = Reader("enex", (".enex",), read, rows=True, streamed=True)
