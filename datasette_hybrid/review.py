@@ -62,7 +62,11 @@ async def review_page(datasette: Any, request: Any) -> Response:
 
 
 def _ids(found: Review) -> list[str]:
-    pairs = [one for pair in (*found.same, *found.apart) for one in (pair.newer, pair.older)]
+    pairs = [
+        one
+        for pair in (*found.conflicts, *found.same, *found.apart)
+        for one in (pair.newer, pair.older)
+    ]
     return list(dict.fromkeys(one.id for one in (*pairs, *found.over, *found.untagged)))
 
 

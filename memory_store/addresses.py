@@ -105,7 +105,7 @@ class Address(type(Path())):  # type: ignore[misc]
 
     def of_vault(self, name: str) -> Address:
         """The address of another vault of the same database."""
-        options = urlencode({**self.options, VAULT: name})
+        options = _query({**self.options, VAULT: name})
         return Address(f"{self.text.partition('?')[0]}?{options}", self.password)
 
     @property
@@ -117,7 +117,7 @@ class Address(type(Path())):  # type: ignore[misc]
     def database(self) -> str:
         """The address for the server's library: without our own option, and without password."""
         before = self.text.partition("?")[0]
-        return before + ("?" + urlencode(self.options) if self.options else "")
+        return before + ("?" + _query(self.options) if self.options else "")
 
 
 def _parsed(given: str) -> tuple[str, str, str]:
@@ -134,11 +134,15 @@ def _parsed(given: str) -> tuple[str, str, str]:
     vault = options.pop(VAULT, USUAL_VAULT) or USUAL_VAULT
     found = options.pop("password", "") or unquote(password)
     if "sslpassword" in options:
-        raise BadInputError("an address takes no sslpassword: use PGSSLKEY's own file", "DB")
+        raise BadInputError("an address takes no sslpassword: use a key file without one", "DB")
     if vault != USUAL_VAULT:
         options[VAULT] = vault
-    text = f"postgresql://{user}{at}{host}" + (f"?{urlencode(options)}" if options else "")
+    text = f"postgresql://{user}{at}{host}" + (f"?{_query(options)}" if options else "")
     return text, vault, found
+
+
+def _query(options: dict[str, str]) -> str:
+    return urlencode(options, safe="/")  # of a socket's folder
 
 
 def vault_path(given: str | Path, otherwise: Callable[[str | Path], Path] = Path) -> Path:

@@ -28,7 +28,7 @@ from memory_store.scopes import EVERYTHING, Limits, Scope
 from memory_store.session.credentials import new_recovery, secrets_to_open, secrets_to_set
 from memory_store.session.embedders import Embedders
 from memory_store.session.held_vectors import HeldVectors
-from memory_store.session.unlock import open_vault
+from memory_store.session.unlock import open_again, open_vault
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import FileAccess
 from memory_store.text.tokens import forget_words
@@ -220,6 +220,8 @@ class MemoryStore(Actions):
     watch = late(lambda: actions.sources.watch)
     embed_missing = late(lambda: actions.writes.embed_missing)
     reindex = late(lambda: actions.writes.reindex)
+    sync_with_copy = late(lambda: actions.sync.with_copy)
+    sync_with_folder = late(lambda: actions.sync.with_folder)
 
     frequent_topics = reads.frequent_topics
     recent_topics = reads.recent_topics
@@ -353,6 +355,16 @@ class MemoryStore(Actions):
             )
             take(opening, vault.keyring.root.buffer)
 
+    def open_copy(self, path: str | Path) -> MemoryStore:
+        """Another copy of this vault, opened with this one's key: for :meth:`sync_with_copy`.
+
+        Raises BadInputError where it is another vault, or its root key was replaced.
+        """
+        vault, other = self._opened.vault.whole_vault(), Path(path)
+        with vault.gate.entered(), vault_faults(other):
+            opened = open_again(vault, other)
+        return MemoryStore(opened, embedder=self._opened.embedders.usual)
+
     # -- opening and locking ------------------------------------------------------------
 
     @staticmethod
@@ -389,6 +401,35 @@ class MemoryStore(Actions):
         recovery, recovery_code = new_recovery()
         vault = create_vault(database, [*secrets, recovery], profile, topics)
         return MemoryStore(vault, embedder=embedder), recovery_code
+
+    @staticmethod
+    def join(
+        path: str | Path,
+        folder: str | Path,
+        *,
+        key_file: str | Path | None = None,
+        passphrase: str | None = None,
+        recovery_code: str | None = None,
+        embedder: str | None = None,
+    ) -> MemoryStore:
+        """A new copy of the vault whose devices share a folder, opened; it is empty until
+        :meth:`sync_with_folder`.
+
+        Raises BadInputError where the folder holds no keys, WrongKeyError, NotAVaultError where
+        there is such a file already.
+        """
+        from memory_store.actions.sync.keys import join
+
+        database = Path(path)
+        secrets = secrets_to_open(
+            database,
+            key_file=key_file,
+            passphrase=passphrase,
+            recovery_code=recovery_code,
+            keyring=False,
+        )
+        with vault_faults(database):
+            return MemoryStore(join(database, Path(folder), secrets), embedder=embedder)
 
     @staticmethod
     def in_memory(name: str | Path = "memory", *, embedder: str | None = None) -> MemoryStore:

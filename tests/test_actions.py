@@ -24,7 +24,8 @@ PARTS = (MemoryStore, Code, Collections, Keys, Review, Searches, Trail, Trash)
 PREFIXES = ("", "code.", "collections.", "keys.", "review.", "searches.", "trail.", "trash.")
 
 NO_ACTIONS = {
-    *("create", "in_memory", "open", "lock", "close"),  # the caller's events: it knows why
+    *("create", "in_memory", "open", "join", "open_copy"),  # the caller's events: it knows why
+    *("lock", "close"),
     *("introduce", "device_keys", "import_device_key"),  # need no key of the vault
     *("apart", "limited_to", "report_to", "search_through"),  # make no use of the vault
     "lend",  # to a process of our own, which is asked in the name of a search
@@ -161,6 +162,8 @@ def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Call
         "review.keep": lambda: store.review.keep(ids["note"], ids["task"]),
         "review.merge": lambda: store.review.merge(ids["note"], ids["task"]),
         "review.supersede": lambda: store.review.supersede(ids["note"], ids["task"]),
+        "sync_with_folder": lambda: store.sync_with_folder(path.parent),
+        "sync_with_copy": lambda: store.sync_with_copy(store),
         "trash.restore": lambda: store.trash.restore(store.trash.list()[0].id),
         "trash.empty": store.trash.empty,
     }

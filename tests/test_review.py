@@ -91,7 +91,7 @@ def test_what_is_over_and_what_has_no_topic_is_listed(store: MemoryStore) -> Non
     found = store.review.list()
     assert [one.id for one in found.over] == [over.id]
     assert [one.id for one in found.untagged] == [plain.id]
-    assert found.counts == {"same": 0, "apart": 0, "over": 1, "untagged": 1}
+    assert found.counts == {"conflicts": 0, "same": 0, "apart": 0, "over": 1, "untagged": 1}
 
 
 def test_topics_of_several_neighbours_are_suggested_and_never_given(store: MemoryStore) -> None:

@@ -18,6 +18,7 @@ from memory_store.errors import BadInputError, ConflictError, NotFoundError
 from memory_store.host import Scope, shown_title
 from memory_store.records import DONE_SUFFIX, Memory
 
+from ..code.source import file_view
 from ..requests import private_searches, questions
 from ..requests.admission import work, writing
 from ..requests.frame import hybrid_path, page, render
@@ -67,6 +68,7 @@ def _opened(vault: Vault, grants: Grants, given: str, path: str) -> dict[str, An
     store = vault.use(grants.decrypt)
     unfolded = store.unfolded(given)
     found = unfolded.memory
+    file = file_view(store, found)
     writable = bool(grants.write) and found.id in vault.use(grants.write).heads([found.id])
     targets = []
     if grants.write:
@@ -82,7 +84,10 @@ def _opened(vault: Vault, grants: Grants, given: str, path: str) -> dict[str, An
         "title": shown_title(found.title, found.text),
         "plain_type": found.type.removesuffix(DONE_SUFFIX),
         "done": found.type.endswith(DONE_SUFFIX),
-        "html": readable(found.text, title=found.title, notes=notes_of(path, unfolded)),
+        "file": file,
+        "html": ""
+        if file
+        else readable(found.text, title=found.title, notes=notes_of(path, unfolded)),
         "links": unfolded.links,
         "related": related,
         "words": len(found.text.split()),

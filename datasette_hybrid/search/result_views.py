@@ -66,6 +66,7 @@ class ResultView:
     more: tuple[Excerpt, ...]
     sealed: bool
     successor_href: str = ""
+    place: str = ""
     account: AccountView | None = None
 
 
@@ -131,7 +132,7 @@ def results(
         views.append(
             ResultView(
                 row=row,
-                href=asked.memory(row.id),
+                href=asked.memory(row.id) + _anchor(row),
                 title=title,
                 score=round(row.score * 100),
                 date=row.created[:10],
@@ -140,11 +141,26 @@ def results(
                 first=excerpts[0],
                 more=tuple(excerpts[1:]),
                 sealed=not readable,
+                place=_place(row) if readable else "",
                 successor_href=asked.memory(row.superseded_by) if row.superseded_by else "",
                 account=ways.get(row.id),
             )
         )
     return views
+
+
+def _anchor(row: SearchResult) -> str:
+    """Where in the page of a file a result is: its first match, or its best passage."""
+    line = row.matches[0].line if row.matches else row.line
+    return "" if row.line is None or line is None else f"#L{line}"
+
+
+def _place(row: SearchResult) -> str:
+    """``lines 40–62 · Session.open``: of a result that is source code."""
+    if row.line is None:
+        return ""
+    lines = f"line {row.line}" if row.end_line == row.line else f"lines {row.line}–{row.end_line}"
+    return f"{lines} · {row.symbol}" if row.symbol else lines
 
 
 def _links(row: SearchResult, asked: Asked, readable: bool) -> Iterator[ValueLink]:

@@ -19,6 +19,7 @@ vaults       models, sizes and counts, and whether the vault is what it was
 trash        what was deleted or replaced: list, put back, erase; undo the last change
 words        whether some occur, and which begin with some letters
 trail        who did what
+sync         exchanges with other copies of the vault
 export       memories as plain files
 
 :mod:`memory_store.store` gives each its name. What is not imported there is imported when it is
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         settings,
         sources,
         suggestions,
+        sync,
         trail,
         trash,
         words,

@@ -14,6 +14,7 @@ from memory_store.actions.code_names import (
     Repository,
     is_noise,
     named,
+    neither,
     only,
     place_of,
     places,
@@ -127,6 +128,7 @@ def outline(opened: Opened, file: str, *, collection: str | Sequence[str] = ()) 
             for symbol in one.symbols.definitions
         ),
         tuple(known.files[other].path for other in graph.imports[place]),
+        tuple(known.files[other].id for other in graph.imports[place]),
         tuple(known.files[other].path for other in graph.imported_by[place]),
         graph.unresolved[place],
         repository.opened,
@@ -157,7 +159,7 @@ def impact(
         try:
             name, found = named(known, of)
         except NotFoundError:
-            raise NotFoundError(f"no file and no symbol {of!r} in the source code here") from None
+            raise neither(known, of) from None
         starts = sorted({place for place, _ in found})
         uses = {use.place: use.lines for use in known.used.get(name, ())}
         near = _near_uses(known, starts, uses)

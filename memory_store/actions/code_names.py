@@ -22,6 +22,7 @@ from memory_store.session.code_files import CodeFiles, code_files
 
 _LISTED = 5  # names in a message
 _LEAST_OF_AN_ID = 8
+_ALIKE = 0.7  # of 1: what a name may be a slip for
 
 
 class Repository(NamedTuple):
@@ -91,10 +92,28 @@ def only(known: CodeFiles, given: str, found: Sequence[int]) -> int:
             f"{len(found)} files are called {given!r}: {some}; give more of the path, or the id",
             "file",
         )
+    alike = _files_alike(known, given)
+    paths = alike or sorted((one.path for one in known.files), key=lambda path: path.count("/"))
+    some = f"there is: {', '.join(paths[:_LISTED])}"
+    outside = "" if alike else " (a path counts from the folder that was imported)"
+    raise NotFoundError(
+        f"no file {given!r} among {len(known.files):,} of source code; {some}{outside}"
+    )
+
+
+def _files_alike(known: CodeFiles, given: str) -> list[str]:
     names = {one.path.rpartition("/")[2]: one.path for one in known.files}
-    alike = difflib.get_close_matches(given.rpartition("/")[2], names, _LISTED)
-    hint = f"; there is: {', '.join(names[one] for one in alike)}" if alike else ""
-    raise NotFoundError(f"no file {given!r} among {len(known.files):,} of source code{hint}")
+    return [
+        names[one] for one in difflib.get_close_matches(given.rpartition("/")[2], names, _LISTED)
+    ]
+
+
+def neither(known: CodeFiles, given: str) -> NotFoundError:
+    """That nothing is called so, neither a file nor a symbol, and what is called alike."""
+    symbols = difflib.get_close_matches(given, known.defined, _LISTED, _ALIKE)
+    alike = [*_files_alike(known, given), *symbols][:_LISTED]
+    hint = f"; there is: {', '.join(alike)}" if alike else ""
+    return NotFoundError(f"no file and no symbol {given!r} in the source code here{hint}")
 
 
 def named(known: CodeFiles, given: str) -> tuple[str, list[tuple[int, Symbol]]]:
@@ -123,8 +142,8 @@ def named(known: CodeFiles, given: str) -> tuple[str, list[tuple[int, Symbol]]]:
 
 
 def _unknown(known: CodeFiles, given: str, name: str) -> NotFoundError:
-    alike = difflib.get_close_matches(name, known.defined, _LISTED, 0.7)
-    hint = f"; there is: {', '.join(alike)}" if alike else ""
+    alike = difflib.get_close_matches(name, known.defined, _LISTED, _ALIKE)
+    hint = f"; there is: {', '.join(alike)}" if alike else "; a literal search finds other words"
     if all(one.symbols.made_by == BY_LINES for one in known.files):
         hint += ". Grammars know more: pip install 'datasette-hybrid[code]'"
     return NotFoundError(f"no symbol {given!r} is defined in {len(known.files):,} files{hint}")

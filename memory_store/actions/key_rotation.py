@@ -11,7 +11,8 @@ is being left, and every sealed value says which one it is sealed in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from memory_store.actions.collections import finish
 from memory_store.errors import LockedError, MemoryStoreError, NotFoundError
 from memory_store.session.sealed_segments import collection_tags
 from memory_store.session.whole_vault import WholeVault
-from memory_store.vault import audit, expansions, sources, topic_hashes
+from memory_store.vault import audit, expansions, sources, sync_state, topic_hashes
 from memory_store.vault.collection_keys import Bundle, CollectionKeys
 from memory_store.vault.grants import GrantPlace, make_grant
 from memory_store.vault.identities import known_identity
@@ -128,20 +129,24 @@ def begin_in(
     vault: WholeVault,
     settings: Settings,
     scopes: Sequence[str],
+    given: Mapping[str, tuple[int, Bundle]] = MappingProxyType({}),
     **changes: Any,
-) -> None:
-    """The next epoch of some scopes' keys, inside the caller's transaction.
+) -> dict[tuple[str, int], Bundle]:
+    """The next epoch of some scopes' keys, inside the caller's transaction; returns the new keys.
 
-    ``changes`` are made to the settings with it: holders, who get the new keys or not.
+    ``given`` are epoch and keys of a scope that another device made. ``changes`` are made to the
+    settings with it: holders, who get the new keys or not.
     """
-    later = replace(settings, **changes)
+    later, made = replace(settings, **changes), dict[tuple[str, int], Bundle]()
     for scope in scopes:
         present = settings.epoch_of(scope).epoch
-        later = replace(later, epochs=later.with_epoch(Epoch(scope, present + 1, present)))
-    vault.change_settings(storage, present=settings, holders=later.holders, epochs=later.epochs)
+        epoch, _ = given.get(scope, (present + 1, None))
+        later = replace(later, epochs=later.with_epoch(Epoch(scope, epoch, present)))
+    vault.change_settings(storage, present=settings, **changes, epochs=later.epochs)
     for scope in scopes:
         keys, epoch = vault.keyring.of(scope), later.epoch_of(scope).epoch
-        bundle = keys.bundle.next()
+        bundle = given[scope][1] if scope in given else keys.bundle.next()
+        made[scope, epoch] = bundle
         wrapped = vault.keyring.wrapped(scope, epoch, bundle)
         storage.keys.insert([(scope, epoch, vault.keyring.principal, wrapped)])
         readers = [holder for holder in later.holders if scope in holder.collections]
@@ -150,6 +155,7 @@ def begin_in(
             tags, upcoming = collection_tags(storage, keys), keys.upcoming(epoch, bundle)
             new_account(storage, keys, upcoming, tags, vault.settings.revision)
             topic_hashes.begin_filling(storage, scope, settings.epoch_of(scope).epoch)
+    return made
 
 
 def grant_all(
@@ -228,5 +234,6 @@ def _anything_left(storage: Storage, keys: CollectionKeys) -> bool:
         expansions.reseal(storage, keys)
         sources.reseal(storage, keys)
         audit.reseal(storage, keys)
+        sync_state.reseal(storage, keys)
         return False
     return any(step(storage, keys, 0)[0] is not None for step in STEPS)

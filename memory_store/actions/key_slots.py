@@ -22,7 +22,7 @@ from memory_store.errors import (
 )
 from memory_store.session.credentials import new_recovery, passphrase_to_set, secrets_to_set
 from memory_store.session.whole_vault import WholeVault
-from memory_store.vault import device_keys
+from memory_store.vault import device_keys, sync_state
 from memory_store.vault.identities import publish_owner
 from memory_store.vault.keyring import OWNER, WholeKeyring, next_root
 from memory_store.vault.opened_slots import open_root
@@ -211,6 +211,7 @@ def replace_root(opened: Opened) -> tuple[NewRoot, str]:
             storage.principals.forget_others(OWNER)
             publish_owner(storage, root)
             generation = next_root(storage)
+            sync_state.note_root(storage, keyring, root, generation)
             names = tuple(holder.name for holder in settings.holders)
             kept = (keyring.slot or "", code.id)
             vault.change_settings(storage, present=settings, slots=kept, holders=())

@@ -25,6 +25,7 @@ from memory_store.importing import drafts
 from memory_store.index.likeness import Ordinals, Pair, likeness, newest, untagged
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.records import DONE_SUFFIX, Memory, MemoryChange, Review, Reviewed, ReviewedPair
+from memory_store.records.sync import CONFLICT_OF, CONFLICT_TOPIC
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
 from memory_store.text.identifiers import CODE
@@ -43,7 +44,8 @@ DISTINCT = "distinct_from"  # metadata: ids of memories that this one is kept be
 
 
 def _listed(found: Review) -> tuple[int, int]:
-    count = 2 * len(found.same) + 2 * len(found.apart) + len(found.over) + len(found.untagged)
+    pairs = len(found.conflicts) + len(found.same) + len(found.apart)
+    count = 2 * pairs + len(found.over) + len(found.untagged)
     return count, count
 
 
@@ -67,12 +69,13 @@ def listed(opened: Opened, *, limit: int = MOST) -> Review:
     same, apart = list[ReviewedPair](), list[ReviewedPair]()
     for pair in found.pairs:
         both = _both(snapshot, pair, memories)
-        if both is None or _kept_beside(*both):
+        if both is None or _kept_beside(*both) or any(CONFLICT_OF in one.metadata for one in both):
             continue
         if pair.near >= bound:
             same.append(_pair(*both, pair.near))
         elif _may_replace(*both):
             apart.append(_pair(*both, pair.near))
+    conflicts = _conflicts(vault, snapshot, readable)
     over = _over(vault, snapshot, readable & ~valid)
     without = newest(snapshot, np.flatnonzero(untagged(snapshot, valid)))
     return Review(
@@ -80,7 +83,9 @@ def listed(opened: Opened, *, limit: int = MOST) -> Review:
         apart=tuple(apart[:limit]),
         over=tuple(map(_short, over[:limit])),
         untagged=_suggested(vault, snapshot, valid, without[:limit]),
+        conflicts=tuple(conflicts[:limit]),
         counts={
+            "conflicts": len(conflicts),
             "same": len(same),
             "apart": len(apart),
             "over": len(over),
@@ -97,7 +102,11 @@ def keep(opened: Opened, one: str, other: str, *, group: str = "") -> None:
     newer, older = _opened_pair(opened.vault, one, other)
     said = [*newer.metadata.get(DISTINCT, ()), older.id]
     change = MemoryChange(newer.id, metadata={**newer.metadata, DISTINCT: said})
-    change_many(opened, [replace(change, expected_version=newer.version)], group=group)
+    changes = [replace(change, expected_version=newer.version)]
+    if CONFLICT_OF in older.metadata:
+        kept = {name: value for name, value in older.metadata.items() if name != CONFLICT_OF}
+        changes.append(MemoryChange(older.id, metadata=kept, remove_topics=(CONFLICT_TOPIC,)))
+    change_many(opened, changes, group=group)
 
 
 @action(EDIT, writes=True, counts=lambda _: (2, 2))
@@ -112,7 +121,8 @@ def merge(opened: Opened, one: str, other: str, *, group: str = "") -> Memory:
     if newer.collection != older.collection:
         raise BadInputError("they are in different collections: move one first", "other")
     change_as = Change(group=group) if group else Change()
-    change = MemoryChange(newer.id, add_topics=older.topics, expected_version=newer.version)
+    topics = tuple(topic for topic in older.topics if topic != CONFLICT_TOPIC)
+    change = MemoryChange(newer.id, add_topics=topics, expected_version=newer.version)
     if _words(older.text) not in _words(newer.text):
         change = replace(change, text=f"{newer.text.rstrip()}\n\n{older.text.lstrip()}")
     merged = change_many(opened, [change], group=change_as.group)[0]
@@ -140,12 +150,12 @@ def supersede(opened: Opened, older: str, newer: str, *, group: str = "") -> Mem
 
 
 def _opened_pair(vault: OpenVault, one: str, other: str) -> tuple[Memory, Memory]:
-    """The newer and the older of two memories."""
+    """The newer and the older of two memories; of a conflict, the one that stayed and the other."""
     both = [open_one(vault, given, refs=False) for given in (one, other)]
     if both[0].id == both[1].id:
         raise BadInputError("two memories expected, not one twice", "other")
     newer, older = sorted(both, key=lambda memory: (memory.created, memory.id), reverse=True)
-    return newer, older
+    return (older, newer) if newer.metadata.get(CONFLICT_OF) == older.id else (newer, older)
 
 
 def _code(snapshot: Snapshot) -> Mask:
@@ -172,6 +182,22 @@ def _may_replace(newer: Memory, older: Memory) -> bool:
     common = set(map(normalise_topic, newer.topics)) & set(map(normalise_topic, older.topics))
     kinds = {newer.type, older.type} <= MAY_REPLACE
     return bool(common) and kinds and newer.created > older.created
+
+
+def _conflicts(vault: OpenVault, snapshot: Snapshot, readable: Mask) -> list[ReviewedPair]:
+    """What lost against another device's version and is still beside it, the newest first."""
+    topic = normalise_topic(CONFLICT_TOPIC)
+    hashes = {one: [vault.keyring.of(one).blinder.topic(topic)] for one in vault.keyring.openable()}
+    marked = snapshot.mask(Filters(topics_any=(hashes,))) & readable
+    lost = open_all(vault, snapshot.ids(newest(snapshot, np.flatnonzero(marked))[:LOOKED_AT]))
+    stayed = {one.id: one for one in open_all(vault, [_stayed(each) for each in lost])}
+    pairs = [(stayed[_stayed(one)], one) for one in lost if _stayed(one) in stayed]
+    memories = {one.id: one for one in shown(vault, [one for pair in pairs for one in pair])}
+    return [_pair(memories[one.id], memories[other.id], 0.0) for one, other in pairs]
+
+
+def _stayed(lost: Memory) -> str:
+    return str(lost.metadata.get(CONFLICT_OF, ""))
 
 
 def _over(vault: OpenVault, snapshot: Snapshot, mask: Mask) -> list[Memory]:

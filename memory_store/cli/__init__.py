@@ -55,6 +55,7 @@ GROUPS = {
         "reindex": ("imports", "Add or renew the vectors and words of memories."),
         "export": ("backup", "Write every memory to a folder in PLAIN TEXT."),
         "backup": ("backup", "Copy the vault to a new file."),
+        "sync": ("sync", "Exchange changes with your other devices."),
         "copy": ("databases", "Copy the vault between files and PostgreSQL databases."),
         "publish": ("memories", "Copy a memory into another collection, once."),
     },
@@ -175,9 +176,12 @@ class Commands(click.Group):
 
 def whole_name(given: str) -> str:
     """The command that ``given`` begins. Raises UsageError, with those it may mean."""
+    if given in COMMANDS:
+        return given  # also where another one begins with it
     begun = [SHORT[given]] if given in SHORT else [n for n in COMMANDS if n.startswith(given)]
-    if len(begun) == 1:
-        return begun[0]
+    shortest = min(begun, key=len, default="")
+    if begun and all(name.startswith(shortest) for name in begun):  # search, before searches
+        return shortest
     from difflib import get_close_matches
 
     meant = " or ".join(begun or get_close_matches(given, COMMANDS))

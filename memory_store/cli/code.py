@@ -190,6 +190,8 @@ def _outline_lines(found: CodeOutline) -> Iterator[str]:
     for one in found.symbols:
         lines = f"{one.line}-{one.end_line}" if one.end_line > one.line else f"{one.line}"
         yield _line(f"{lines:>11}  {'  ' * one.depth}{printable_line(one.signature)}")
+    if not found.symbols:
+        yield f"no definitions are known in it: {printable_line(found.language)}"
     yield from _section("Imports", found.imports)
     yield from _section("Imported by", found.imported_by)
     outside = f"{found.unresolved:,} imports lead out of here" if found.unresolved else ""

@@ -58,9 +58,7 @@ def unlock(
     from memory_store.unlocking import check_vault
 
     if is_address(database):
-        raise BadInputError(
-            "a vault on a server cannot be kept open yet: unlock takes a file", "DB"
-        )
+        raise BadInputError("unlock keeps a file open, and no vault on a server yet", "DB")
 
     check_vault(database)
     connection = connected_to(socket_for(database))

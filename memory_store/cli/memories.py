@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from memory_store.cli.terminal import (
     colour_wanted,
     columns,
     here_only,
+    linked,
     printable,
     printable_line,
     shortened,
@@ -69,12 +71,14 @@ def show_memory(store: MemoryStore, memory: Memory) -> None:
     """A memory's whole text, through your pager where it is long; the vault is locked then."""
     from memory_store.cli.pager import show
 
+    colour = colour_wanted()
     facts = [
         memory.type,
         memory.created[:10],
         " ".join(f"#{topic}" for topic in memory.topics),
         memory.collection,
-        memory.ref or "",
+    ]
+    more = [
         memory.id,
         f"version {memory.version}",
         *([f"valid from {memory.valid_from[:10]}"] if memory.valid_from else []),
@@ -82,10 +86,17 @@ def show_memory(store: MemoryStore, memory: Memory) -> None:
         *([f"supersedes {memory.supersedes}"] if memory.supersedes else []),
         *([f"superseded by {memory.superseded_by}"] if memory.superseded_by else []),
     ]
-    shown = " · ".join(printable_line(fact) for fact in facts if fact)
-    title, colour = _title(memory), colour_wanted()
+    ref = linked(printable_line(memory.ref or ""), _file_of(memory), colour)
+    words = [*map(printable_line, facts), ref, *map(printable_line, more)]
+    shown, title = " · ".join(word for word in words if word), _title(memory)
     lines = [styled(title, BOLD, colour), styled(shown, DIM, colour), "", printable(memory.text)]
     show(lines, store.lock)
+
+
+def _file_of(memory: Memory) -> str:
+    """Where the note was read from, if it came from a file; it may be gone."""
+    path = memory.source or ""
+    return os.path.join(path, memory.ref) if memory.ref and os.path.isdir(path) else path
 
 
 @vault_command("list")

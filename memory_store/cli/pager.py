@@ -16,7 +16,7 @@ from contextlib import suppress
 
 import click
 
-from memory_store.cli.terminal import paged_elsewhere, width
+from memory_store.cli.terminal import paged_elsewhere, unlinked, width
 
 USUAL = "less"
 SETTINGS = {"LESSHISTFILE": "-", "LESSSECURE": "1"}
@@ -31,12 +31,17 @@ def show(lines: Sequence[str], lock: Callable[[], None]) -> None:
     if paged_elsewhere(lines):
         return
     room = shutil.get_terminal_size()
-    high = sum(max(1, -(-width(one) // room.columns)) for line in lines for one in line.split("\n"))
+    high = sum(
+        max(1, -(-width(unlinked(one)) // room.columns))
+        for line in lines
+        for one in line.split("\n")
+    )
     pager = shlex.split(os.environ.get("PAGER", USUAL)) if sys.stdout.isatty() else []
     if not pager or high < room.lines or shutil.which(pager[0]) is None:
         click.echo("\n".join(lines))
         return
     lock()
+    lines = [*map(unlinked, lines)]
     environment = {"LESS": COLOURS, **os.environ, **SETTINGS}
     reading = subprocess.Popen(pager, stdin=subprocess.PIPE, env=environment)
     assert reading.stdin is not None

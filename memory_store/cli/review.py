@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
 HEADINGS = {
+    "conflicts": "Changed on two devices at once",
     "same": "Say nearly the same",
     "apart": "The newer may replace the older",
     "over": "Valid no longer, without a successor",
     "untagged": "Without a topic",
 }
+PAIRS = ("conflicts", "same", "apart")
 ASKED = "k keep both · m merge · s supersede the older · d delete the older · n next · q leave"
 QUIT, NEXT = "q", "n"
 
@@ -51,9 +53,10 @@ def review(store: MemoryStore, limit: int, interactive: bool, as_json: bool) -> 
     memory-store review notes.db -i
     memory-store review notes.db --json
 
-    Memories that say nearly the same; facts, notes and decisions on one topic of which the newer
-    may replace the older; what is valid no longer; what has no topic, with topics of its
-    neighbours. With -i: keep both, merge, supersede or delete. "memory-store undo" takes it back.
+    Memories that were changed on two devices at once; those that say nearly the same; facts, notes
+    and decisions on one topic of which the newer may replace the older; what is valid no longer;
+    what has no topic, with topics of its neighbours. With -i: keep both, merge, supersede or
+    delete. "memory-store undo" takes it back.
     """
     if interactive and not (at_terminal() and sys.stdout.isatty()):
         raise BadInputError("-i needs a terminal", "interactive")
@@ -75,13 +78,14 @@ def _lines(found: Review) -> Iterator[str]:
             continue
         yield styled(f"{heading} ({count:,})", BOLD, colour)
         for one in getattr(found, kind):
-            yield from _pair_lines(one, room) if kind in ("same", "apart") else _line(one, room)
+            yield from _pair_lines(one, room) if kind in PAIRS else _line(one, room)
         yield ""
     yield styled("memory-store review -i decides on pairs, one after the other", DIM, colour)
 
 
 def _pair_lines(pair: ReviewedPair, room: int) -> Iterator[str]:
-    yield shortened(f"  {pair.near:.2f}  {_named(pair.newer)}", room)
+    near = f"{pair.near:.2f}" if pair.near else "  = "
+    yield shortened(f"  {near}  {_named(pair.newer)}", room)
     yield shortened(f"        {_named(pair.older)}", room)
 
 
@@ -99,7 +103,7 @@ def _decide(store: MemoryStore, found: Review) -> None:
     """Ask what becomes of each pair, until you leave."""
     room, colour = columns(), colour_wanted()
     gone: set[str] = set()
-    for pair in (*found.same, *found.apart):
+    for pair in (*found.conflicts, *found.same, *found.apart):
         if {pair.newer.id, pair.older.id} & gone:
             continue
         for one in (pair.newer, pair.older):

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import click
 
+from memory_store.addresses import is_address
 from memory_store.cli.options import key_file_option
 from memory_store.cli.vault_argument import VaultCommand, database_argument
 from memory_store.errors import BadInputError
@@ -44,6 +45,8 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
 
     from memory_store.unlocking import KEY_FILE_VARIABLE, check_vault, keyring_may_open
 
+    if is_address(database):
+        raise BadInputError("the search page opens a file, and no vault on a server yet", "DB")
     check_vault(database)
     by_keyring = False
     if key_file is not None:

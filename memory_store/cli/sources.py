@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from memory_store.cli.options import row_options, vault_command
 from memory_store.cli.rows import write_rows
-from memory_store.cli.terminal import memories, printable_line
+from memory_store.cli.terminal import colour_wanted, linked, memories, printable_line
 from memory_store.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -109,14 +109,18 @@ def _delete_memories(store: MemoryStore, source: str, yes: bool) -> None:
 def _line(source: SourceInfo, number: int) -> str:
     when = f", {source.time[:16].replace('T', ' ')}" if source.time else ""
     failed = f", {source.failed} failed" if source.failed else ""
-    line = f"{number}  {source.path}: {memories(source.memories)} in {source.collection}"
-    line += f"{_given(source)}{when}{failed}"
-    return printable_line(f"{line}  ({source.left_out})" if source.left_out else line)
+    line = f"{memories(source.memories)} in {source.collection}{_given(source)}{when}{failed}"
+    line = printable_line(f"{line}  ({source.left_out})" if source.left_out else line)
+    return f"{number}  {_path(source)}: {line}"
+
+
+def _path(source: SourceInfo) -> str:
+    return linked(printable_line(source.path), source.path, colour_wanted())
 
 
 def _whole(source: SourceInfo) -> Iterator[str]:
     """All of one, a fact on each line."""
-    yield printable_line(source.path)
+    yield _path(source)
     yield f"  {memories(source.memories)} in {printable_line(source.collection)}"
     if source.time:
         yield f"  last imported {source.time[:16].replace('T', ' ')}"

@@ -17,6 +17,7 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 BOLD, DIM, RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+LINK, ENDED = "\x1b]8;;", "\x1b\\"  # OSC 8: what stands between is where a click leads
 SHORT_ID = 8  # characters of an id: the shortest beginning that every command takes
 NARROW, WIDE = 40, 100  # columns: lines longer than a hundred characters tire the eye
 USUAL = 88  # where no terminal says
@@ -42,6 +43,7 @@ _UNSAFE = re.compile(
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # byte order mark, annotations, tags
     "\ud800-\udfff]"  # lone surrogates cannot be encoded
 )
+_LINKS = re.compile(f"{re.escape(LINK)}[^\x1b]*{re.escape(ENDED)}")
 _LINE_ENDS = re.compile("\r\n?|[\u2028\u2029]")
 
 
@@ -119,6 +121,23 @@ def columns() -> int:
 def styled(text: str, style: str, colour: bool) -> str:
     """``text`` in an ANSI style, or as it is."""
     return f"{style}{text}{RESET}" if colour and text else text
+
+
+def linked(text: str, path: str, colour: bool) -> str:
+    """Printable ``text`` as a link to a file or folder that is there, where colour is wanted.
+
+    The address is percent-encoded: no path ends the sequence that it stands in.
+    """
+    if not (colour and text and os.path.isabs(path) and os.path.exists(path)):
+        return text
+    from urllib.parse import quote
+
+    return f"{LINK}file://{quote(os.fsencode(path))}{ENDED}{text}{LINK}{ENDED}"
+
+
+def unlinked(text: str) -> str:
+    """``text`` with what its links show, for a pager that may know of none."""
+    return _LINKS.sub("", text)
 
 
 def width(text: str) -> int:

@@ -21,6 +21,12 @@ COLUMNS = (
     *("collection", "type", "title", "topics", "group"),
 )
 UNDONE = {"delete": "deletion", "edit": "edit", "done": "completion", "reopen": "reopening"}
+BY = {
+    "hand": "",
+    "import": " by an import",
+    "trash": " by a restored version",
+    "sync": " on another device",
+}
 
 
 @click.group()
@@ -116,7 +122,7 @@ def _restored(memory: Memory) -> str:
 
 def _line(entry: TrashEntry) -> str:
     """Short id, moment, what happened, title."""
-    by = {"hand": "", "import": " by an import", "trash": " by a restored version"}[entry.by]
+    by = BY[entry.by]
     moment = entry.time[:16].replace("T", " ")
     what = f"{entry.change}{by}".replace("edited by a", "replaced by a")
     line = f"{entry.id[:SHORT_ID]}  {moment}  {what:<8}  {printable_line(entry.title)}"

@@ -86,7 +86,7 @@ class OutlineEntry(Struct, frozen=True):
 
 class CodeOutline(Struct, frozen=True):
     """The definitions of a file in order, what it imports, and what imports it. ``unresolved``
-    counts its imports of what is in no file here."""
+    counts its imports of what is in no file here, ``import_ids`` name ``imports``."""
 
     file: str
     id: str
@@ -95,6 +95,7 @@ class CodeOutline(Struct, frozen=True):
     lines: int
     symbols: tuple[OutlineEntry, ...]
     imports: tuple[str, ...]
+    import_ids: tuple[str, ...]
     imported_by: tuple[str, ...]
     unresolved: int
     opened: int

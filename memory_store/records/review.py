@@ -46,10 +46,11 @@ class SuggestedTopic(Struct, frozen=True):
 class Review(Struct, frozen=True):
     """Pairs and memories to look at.
 
-    ``same``: pairs that say nearly the same. ``apart``: near ones with a topic in common, of which
-    the newer may replace the older. ``over``: valid no longer, without a successor. ``untagged``:
-    without a topic. ``counts`` are how many of each there are, ``compared`` how many memories, the
-    newest, were held against each other.
+    ``conflicts``: a memory that was changed on two devices at once, and the version that lost
+    (``older``). ``same``: pairs that say nearly the same. ``apart``: near ones with a topic in
+    common, of which the newer may replace the older. ``over``: valid no longer, without a
+    successor. ``untagged``: without a topic. ``counts`` are how many of each there are,
+    ``compared`` how many memories, the newest, were held against each other.
     """
 
     same: tuple[ReviewedPair, ...]
@@ -58,6 +59,7 @@ class Review(Struct, frozen=True):
     untagged: tuple[Reviewed, ...]
     counts: dict[str, int]
     compared: int
+    conflicts: tuple[ReviewedPair, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The review as JSON-ready data."""

@@ -13,10 +13,10 @@ from memory_store.records.memories import Memory
 class TrashEntry(Struct, frozen=True):
     """A memory as it was before it was deleted, or replaced by a later version.
 
-    ``change`` is ``deleted`` or ``edited``; ``by`` is ``hand``, ``import``, or ``trash`` where an
-    earlier version was put in its place. ``group`` is that of all that one change took away.
-    ``title`` are its first words where it has none. ``time`` is when it went, ``until`` when it may
-    be erased. ``text`` is there where one memory was asked for.
+    ``change`` is ``deleted`` or ``edited``; ``by`` is ``hand``, ``import``, ``trash`` where an
+    earlier version was put in its place, or ``sync`` where another device did it. ``group`` is that
+    of all that one change took away. ``title`` are its first words where it has none. ``time`` is
+    when it went, ``until`` when it may be erased. ``text`` is there where one memory was asked for.
     """
 
     id: str

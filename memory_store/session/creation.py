@@ -51,7 +51,7 @@ def create_vault(
     secrets = list(secrets)
     vault, device, fresh = os.urandom(16), None, not path.exists()
     if fresh:
-        _make_private_file(path)
+        make_private_file(path)
     try:
         if any(secret.two_factors for secret in secrets):
             device = device_keys.made(vault, path)
@@ -125,7 +125,8 @@ def _fill_new_vault(
         storage.close()
 
 
-def _make_private_file(path: Path) -> None:
+def make_private_file(path: Path) -> None:
+    """A new empty file that its owner alone can read. Raises NotAVaultError."""
     if not path.parent.is_dir():
         raise NotAVaultError(f"{path}: the folder {path.parent} does not exist")
     try:

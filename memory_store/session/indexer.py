@@ -6,7 +6,7 @@ are wiped when it closes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -52,6 +52,8 @@ class Indexer:
         *,
         anew: bool = False,
     ) -> None:
+        self.given: Mapping[tuple[str, bytes], Windows] = {}
+        """By fingerprint of a model and content tag: windows and vectors that need not be made."""
         self.embedded: Callable[[int, int], None] | None = None
         """Called with how many windows of a batch are embedded, and how many it has."""
         self._vault = vault
@@ -124,6 +126,8 @@ class Indexer:
         """
         if self._anew:
             return None
+        if (fingerprint, tag) in self.given:
+            return self.given[fingerprint, tag]
         if fingerprint not in self._known:
             self._known[fingerprint] = self._contents(fingerprint)
         ordinal = self._known[fingerprint].get(tag)

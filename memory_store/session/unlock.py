@@ -10,10 +10,10 @@ from contextlib import closing
 from pathlib import Path
 
 from memory_store.crypto.keys import SecretKey
-from memory_store.errors import MemoryStoreError, TamperedError
+from memory_store.errors import BadInputError, MemoryStoreError, TamperedError
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import FAILING, FULL, FileAccess, plain_cause, sqlite3
-from memory_store.vault.keyring import WholeKeyring
+from memory_store.vault.keyring import ROOT_SETTING, WholeKeyring, root_generation
 from memory_store.vault.opened_slots import OpenedSlot, is_cheap, open_root, strengthened
 from memory_store.vault.settings import Settings, read_settings, read_vault_id
 from memory_store.vault.slots import Secret
@@ -106,3 +106,22 @@ def open_with_root(
     opened = WholeVault(path, vault, keyring, access)
     opened.first_warning()  # the process that gave us the key shows it
     return opened
+
+
+def open_again(vault: WholeVault, path: Path) -> WholeVault:
+    """Another copy of a vault that is open, with its root key.
+
+    Raises BadInputError where it is another vault, or its keys were replaced.
+    """
+    access = file_access(path)
+    check_is_vault(path, access)
+    with closing(Storage.open(path, read_only=True, access=access)) as storage:
+        if read_vault_id(storage) != vault.vault:
+            raise BadInputError(f"{path}: another vault, not a copy of this one", "target")
+        if root_generation(storage.settings.clear(ROOT_SETTING)) != vault.keyring.generation:
+            raise BadInputError(
+                f"{path}: the root key was replaced in one of the copies; sync by a folder instead",
+                "target",
+            )
+    root = SecretKey(vault.keyring.root.buffer)
+    return open_with_root(path, vault.keyring.principal, root, access, vault.keyring.pin)

@@ -34,7 +34,7 @@ from memory_store.session.sealed_segments import (
 )
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
-from memory_store.vault import audit, sources, trash
+from memory_store.vault import audit, sources, sync_state, trash
 from memory_store.vault.collections import check_named
 from memory_store.vault.expansions import stored
 from memory_store.vault.manifest import CONTENT_FORMAT, earlier_total, read_manifest, rows_of
@@ -146,6 +146,8 @@ class _Work:
         if vault.keyring.is_owner:
             for sequence, tag, sealed in stored(storage):
                 yield f"expansion {sequence}", partial(vault.expansions.open, tag, sealed)
+            for tag, sealed in sync_state.stored(storage):
+                yield "vault_sync", partial(sync_state.check, vault.keyring, tag, sealed)
             yield "audit trail", partial(audit.check, storage, vault.keyring)
             yield from _slots_not_listed(vault, storage)
         if vault.settings.topics_kept == MEMORY:

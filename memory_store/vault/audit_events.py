@@ -26,9 +26,10 @@ from msgspec.structs import asdict, astuple, replace
     LOCK,
     RESTORE,
     ERASE,
+    SYNC,
 ) = ACTIONS = (
     *("search", "read", "add", "edit", "delete", "import", "members changed"),
-    *("collection changed", "unlock", "failed unlock", "lock", "restore", "erase"),
+    *("collection changed", "unlock", "failed unlock", "lock", "restore", "erase", "sync"),
 )
 SERVER = "server"  # the surface of what the server does by itself: time-outs, configured keys
 ACTOR_LIMIT = 200  # characters; an actor's id is cut there

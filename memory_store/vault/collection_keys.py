@@ -34,7 +34,7 @@ from memory_store.errors import LockedError, TamperedError
 
 PURPOSES = (
     *("body", "head", "segment", "manifest", "name", "expansion", "page", "audit", "share"),
-    *("path", "trash"),
+    *("path", "trash", "sync"),
 )
 CARRIED = ("blind", "dedupe", "source", "expansion-question", "page-tag")
 APART = b"apart"
@@ -74,6 +74,11 @@ class Bundle(Struct, frozen=True):
     def next(self) -> Bundle:
         """That of the next epoch: a new random key, the same carried ones."""
         return Bundle(SecretKey.generate(), tuple(SecretKey(one.buffer) for one in self.carried))
+
+    def copied(self) -> Bundle:
+        """The same keys, in buffers of their own."""
+        secret, *carried = (SecretKey(one.buffer) for one in (self.secret, *self.carried))
+        return Bundle(secret, tuple(carried))
 
     def wipe(self) -> None:
         for key in (self.secret, *self.carried):

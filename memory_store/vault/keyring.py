@@ -241,11 +241,16 @@ class WholeKeyring:
 
     def create_collection_key(self, storage: Storage, collection: str) -> CollectionKeys:
         """A new random collection key, wrapped for this principal and held from now on."""
+        return self.add_collection_key(storage, collection, 0, Bundle.first(SecretKey.generate()))
+
+    def add_collection_key(
+        self, storage: Storage, collection: str, epoch: int, bundle: Bundle
+    ) -> CollectionKeys:
+        """The keys of a collection, wrapped for this principal and held from now on."""
         self.check_owner()
-        bundle = Bundle.first(SecretKey.generate())
-        wrapped = self.wrapped(collection, 0, bundle)
-        storage.keys.insert([(collection, 0, self.principal, wrapped)])
-        self._hold(collection, 0, bundle)
+        wrapped = self.wrapped(collection, epoch, bundle)
+        storage.keys.insert([(collection, epoch, self.principal, wrapped)])
+        self._hold(collection, epoch, bundle)
         return self.collections[collection]
 
     def _wrapped_place(self, collection: str, epoch: int) -> Place:

@@ -169,6 +169,19 @@ def _key_of(slot: Slot, vault: bytes, secret: Secret, database: Path | None) -> 
             device.wipe()
 
 
+def reopened(slot: Slot, vault: bytes, key: SecretKey) -> OpenedSlot:
+    """A slot that was opened before, perhaps with another root key in it by now.
+
+    ``key`` is its key-encryption key. Raises TamperedError where it is not.
+    """
+    commitment = key.derive("commitment")
+    if not hmac.compare_digest(commitment.buffer, slot.commitment):
+        raise TamperedError(f"vault_slots of {slot.id}: another key opens it now")
+    opened = unseal(SealingKey(key.derive("wrap")), slot.place(vault), slot.wrapped)
+    root, pin = SecretKey(opened[:KEY_BYTES]), bytes(opened[KEY_BYTES:])
+    return OpenedSlot(slot, SecretKey(key.buffer), root, Secret(slot.kind), pin)
+
+
 def is_cheap(slot: Slot) -> bool:
     """Whether guessing at a passphrase's slot costs less than at one that is made today."""
     return slot.kind == PASSPHRASE and times_our_own(read_parameters(slot.parameters).cost) < 1

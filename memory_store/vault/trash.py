@@ -35,8 +35,9 @@ from memory_store.vault.storage.sources import Stored
 from memory_store.vault.storage.trash import TABLE, TrashRow
 
 KEPT_DAYS = 30
-BY_HAND, BY_IMPORT, BY_TRASH = "hand", "import", "trash"
-"""By what a memory was changed: a caller, an import, or because an earlier one was restored."""
+BY_HAND, BY_IMPORT, BY_TRASH, BY_SYNC = "hand", "import", "trash", "sync"
+"""By what a memory was changed: a caller, an import, because an earlier one was restored, or on
+another device."""
 
 
 class Change(Struct, frozen=True):

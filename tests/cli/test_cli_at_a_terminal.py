@@ -88,6 +88,34 @@ def test_a_long_memory_is_shown_by_the_pager_and_a_short_one_is_not(
     assert "paged" not in found["short"]
 
 
+def test_a_file_is_linked_at_a_terminal_and_nowhere_else(vault: Vault, notes: Path) -> None:
+    file = next(notes.glob("*.md"))
+    words = ["get", str(vault.path), file.name, "--key-file", str(vault.key_file)]
+    link = f"\x1b]8;;file://{file}\x1b\\{file.name}\x1b]8;;\x1b\\"
+    shown, code = session(words)
+    assert code == 0, shown
+    assert link in shown
+    listed, _ = session(["sources", *words[1:2], *words[3:]])
+    assert f"file://{notes}\x1b\\" in listed
+    for environment in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
+        plain, _ = session(words, **environment)
+        assert "\x1b]8" not in plain
+    assert "\x1b" not in vault.run("get", file.name).stdout
+
+
+def test_a_path_cannot_end_the_link_that_it_stands_in(vault: Vault, tmp_path: Path) -> None:
+    folder = tmp_path / "a \x1b\\\x1b]52;c;eA==\x07 folder"
+    folder.mkdir()
+    (folder / "note.md").write_text("Bins on Tuesday")
+    vault.run("import", str(folder), "--no-embed")
+    words = ["get", str(vault.path), "note.md", "--key-file", str(vault.key_file)]
+    shown, code = session(words)
+    assert code == 0, shown
+    assert "%1B" in shown
+    assert "\x1b]52" not in shown
+    assert "\x07" not in shown
+
+
 def test_a_reader_gets_the_next_page_and_no_token(vault: Vault) -> None:
     words = ["search", str(vault.path), "lease Lisbon bread", "--mode", "keyword", "--limit", "1"]
     shown, code = session([*words, "--key-file", str(vault.key_file)])

@@ -65,6 +65,37 @@ def test_what_is_not_there_is_named(shop: Vault) -> None:
     assert (result.exit_code, "give 5 or more" in result.stderr) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("words", "code_of", "said"),
+    [
+        (("outline", "elsewhere/nothing.py"), 1, "there is: app.py, boxes.py (a path counts from"),
+        (("outline", "boxs.py"), 1, "there is: boxes.py"),
+        (("symbols", "unheard_of"), 1, "a literal search finds other words"),
+        (
+            ("impact", "boxs.py"),
+            1,
+            "no file and no symbol 'boxs.py' in the source code here; there",
+        ),
+        (("impact", "QuixoticBoks"), 1, "there is: QuixoticBox"),
+        (("context", "--budget", "3"), 2, "give 50 or more"),
+        (("read", "boxes.py:900"), 2, "boxes.py has"),
+        (("read", "boxes.py", "--snap", "class"), 2, "there is: function"),
+    ],
+)
+def test_bad_input_is_named_with_what_would_work(
+    shop: Vault, words: tuple[str, ...], code_of: int, said: str
+) -> None:
+    result = code(shop, *words)
+    assert (result.exit_code, result.stdout) == (code_of, "")
+    assert said in result.stderr
+
+
+def test_a_language_without_a_grammar_is_named_with_those_that_have_one(shop: Vault) -> None:
+    result = shop.run("search", "open($X)", "--structural", "--language", "klingon")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "no patterns in 'klingon'; there is: bash, c, cpp" in result.stderr
+
+
 def test_a_vault_without_code_says_how_to_bring_some(vault: Vault) -> None:
     result = code(vault, "context")
     assert result.exit_code == 1

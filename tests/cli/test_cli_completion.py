@@ -36,7 +36,7 @@ def pressed(
 
 
 def test_commands_and_options_are_completed(pressed: Any) -> None:
-    assert pressed("sea") == ["search"]
+    assert pressed("sea") == ["search", "searches"]
     assert pressed("search", "--since", "7d", "--un") == ["--until"]
     assert pressed("search", "--str") == ["--structural"]
     assert pressed("no-such-command", "x") == []

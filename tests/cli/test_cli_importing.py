@@ -147,7 +147,7 @@ def test_sources_lists_what_was_imported_from_where_and_forgets_it(
 
 
 def test_a_source_is_shown_edited_and_removed_with_its_memories(vault: Vault) -> None:
-    assert re.match(r"1 /.*: \d+ memories in personal, \d{4}-", vault.run("sources").stdout)
+    assert re.match(r"1  /.*: \d+ memories in personal, \d{4}-", vault.run("sources").stdout)
     shown = vault.run("sources", "show", "1")
     assert "last imported" in shown.stdout, shown.output
     edited = vault.run("sources", "edit", "1", "--exclude", "drafts/*")

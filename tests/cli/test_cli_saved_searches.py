@@ -41,3 +41,9 @@ def test_the_token_of_a_feed_is_printed_once_and_kept_nowhere(vault: Vault) -> N
     assert made["token"].encode() not in vault.path.read_bytes()
     assert kept(vault, "feed", "rent", "--end").exit_code == 0
     assert json.loads(kept(vault, "list", "--json").stdout)[0]["feed"] is False
+
+
+def test_the_beginning_of_both_means_search(vault: Vault) -> None:
+    whole, begun = (vault.json(name, "lease", "--mode", "keyword") for name in ("search", "sear"))
+    assert begun["rows"] == whole["rows"]
+    assert vault.run("se", "lease").exit_code == 2

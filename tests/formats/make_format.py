@@ -82,6 +82,8 @@ def fill(store: MemoryStore, folder: Path) -> None:
     with installed(folder / "llm") as models:
         models.add("writer", answer)
         store.search(query, expander="writer")
+    (folder / "shared").mkdir(exist_ok=True)
+    store.sync_with_folder(folder / "shared")
     store.keys.rotate()  # since format 2
 
 

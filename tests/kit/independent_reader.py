@@ -53,6 +53,7 @@ PURPOSES = {
     ("vault_audit", "sealed"): "audit",
     ("vault_trash", "sealed"): "trash",
     ("vault_trash", "body"): "trash",
+    ("vault_sync", "sealed"): "sync",
 }
 
 EARLIER_NAME = ("collections", "name")
@@ -76,6 +77,7 @@ PLACES = {
     ("vault_audit", "sealed"): "'vault', cast(sequence as text), 0",
     ("vault_trash", "sealed"): "collection, cast(sequence as text), 0",
     ("vault_trash", "body"): "collection, cast(sequence as text), 0",
+    ("vault_sync", "sealed"): "'vault', lower(hex(tag)), 0",
 }
 """Collection, row and version of a sealed cell's place, as SQL."""
 

@@ -37,6 +37,7 @@ def full(store: MemoryStore, key_file: Path, tmp_path: Path) -> Iterator[sqlite3
     store._opened.vault.expansions.keep(b'[["lex", "piers"]]', "quays", "a model")
     introduction, _, _ = MemoryStore.introduce(store.path, "Alice", key_file=tmp_path / "alice.key")
     store.keys.share("work", introduction)
+    store.sync_with_folder(tmp_path / "folder")
     store.keys.rotate()
     with closing(connect(store.path, read_only=True)) as connection:
         yield connection

@@ -203,6 +203,8 @@ def test_commands_take_an_address_where_they_take_a_file(
         return answer.output
 
     assert "no vault" in CliRunner().invoke(main, ["list", address]).output
+    elsewhere = CliRunner().invoke(main, ["list", postgres.address(database="none")])
+    assert 'database "none" does not exist' in elsewhere.output
     run("init", address, "--key-file", str(key_file))
     assert (
         "is a vault already"
@@ -217,6 +219,9 @@ def test_commands_take_an_address_where_they_take_a_file(
     assert "ends in May" in run("get", address, found["id"])
     run("done", address, found["id"])
     run("verify", address)
+    for command in ("serve", "unlock"):  # what takes a file alone says so
+        said = CliRunner().invoke(main, [command, address])
+        assert (said.exit_code, "no vault on a server yet" in said.output) == (2, True)
     run("stats", address)
     run("doctor", address)
     run("backup", address, str(tmp_path / "backup.db"))

@@ -139,17 +139,21 @@ class Link:
         code = error.sqlstate or ""
         kind, cause = _CAUSES.get(code) or _CAUSES.get(code[:2]) or (StorageError, "")
         if not code and isinstance(error, psycopg.OperationalError):
-            first = str(error).strip().splitlines()[-1] if str(error).strip() else ""
-            kind, cause = ServerError, f"the database is away ({first.removeprefix('connection ')})"
-            if self._password_refused(first):
+            said = _last_reason(str(error))
+            kind, cause = ServerError, f"the database is away ({said})"
+            if "does not exist" in said:
+                cause = said
+            if "no password supplied" in said or "password authentication failed" in said:
                 cause = "the server wants a password, or another: set PGPASSWORD, or ~/.pgpass"
         if not cause:
             cause = f"the database refused ({error.diag.message_primary or type(error).__name__})"
         return kind(f"{self.address}: {cause}")
 
-    @staticmethod
-    def _password_refused(said: str) -> bool:
-        return "no password supplied" in said or "password authentication failed" in said
+
+def _last_reason(said: str) -> str:
+    """Why there is no connection: what stands last in the first line that says so."""
+    lines = [line for line in said.splitlines() if " failed: " in line] or [said]
+    return lines[0].rpartition(" failed: ")[2].replace("FATAL:", "").strip()
 
 
 _CAUSES: dict[str, tuple[type[MemoryStoreError], str]] = {

@@ -95,6 +95,7 @@ LATER_TABLES = {
         "sequence integer primary key, collection text not null, sealed blob not null, "
         "body blob not null"
     ),
+    "vault_sync": "tag blob primary key not null, sealed blob not null",
 }
 """What a vault of any format may do without: it gets them when they are needed.
 
@@ -108,6 +109,7 @@ LATER_MIGRATIONS = {
     "0004_sharing": ("vault_identities", "vault_shares"),
     "0006_segment_parts": ("vault_segment_parts",),
     "0007_trash": ("vault_trash",),
+    "0008_sync": ("vault_sync",),
 }
 _COLUMN = re.compile(r"(\w+) (text|blob|integer)\b")
 VAULT_TABLES = tuple(name for name in FIRST_TABLES if name.startswith("vault_"))

@@ -26,6 +26,7 @@ from memory_store.vault.storage.schema import (
 from memory_store.vault.storage.segments import Segments
 from memory_store.vault.storage.server import is_on_server, on_server
 from memory_store.vault.storage.sources import Origins, SourceFiles, Sources
+from memory_store.vault.storage.sync import SyncTable
 from memory_store.vault.storage.table import Engine, SqliteEngine
 from memory_store.vault.storage.trash import TrashTable
 
@@ -64,6 +65,7 @@ class Storage:
         self.audit = AuditTable(engine)
         self.expansions = ExpansionsTable(engine)
         self.trash = TrashTable(engine)
+        self.sync = SyncTable(engine)
 
     @classmethod
     def open(

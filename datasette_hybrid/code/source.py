@@ -1,0 +1,76 @@
+"""A file of source code as its page shows it: numbered, coloured lines, and what hangs on it.
+
+Boundary: for an asker who may read the file; what it imports and what depends on it are files that
+they may read, too. Text enters HTML only through ``escape`` and through Pygments, which escapes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from markupsafe import Markup, escape
+from msgspec import Struct
+
+from memory_store.errors import NotFoundError
+from memory_store.host import CodeOutline, Dependant, MemoryStore
+from memory_store.records import DONE_SUFFIX, Memory
+
+CODE_TYPE = "code"
+STEPS = 2  # of what depends on a file
+COLOURED = 300_000  # characters: 0.3 s of lexing; a longer file has one colour
+PREFIX = "hy-c-"  # of the classes of coloured words
+
+
+class FileView(Struct, frozen=True):
+    """A file, ready to print: ``lines`` are HTML, the first one is line 1."""
+
+    outline: CodeOutline
+    dependants: tuple[Dependant, ...]
+    lines: Sequence[Markup]
+
+
+def file_view(store: MemoryStore, memory: Memory) -> FileView | None:
+    """The page of a memory that is source code; ``None`` for another one. Work for a thread."""
+    if memory.type.removesuffix(DONE_SUFFIX) != CODE_TYPE:
+        return None
+    try:
+        outline = store.code.outline(memory.id)
+        found = store.code.impact(memory.id, hops=STEPS)
+    except NotFoundError:  # text that is called code, and was never read as a file
+        return None
+    return FileView(outline, found.files, coloured_lines(memory.text, outline.language))
+
+
+def coloured_lines(text: str, language: str) -> Sequence[Markup]:
+    """Each line as HTML, coloured where Pygments is installed and knows the language."""
+    plain = text.removesuffix("\n").split("\n")
+    lexer = _lexer(language) if len(text) <= COLOURED else None
+    if lexer is not None:
+        from pygments import highlight
+
+        lines = highlight(text, lexer, _formatter()).removesuffix("\n").split("\n")
+        if len(lines) == len(plain):  # else it takes something else for the end of a line
+            return [Markup(line) for line in lines]  # Pygments has escaped it
+    return [escape(line) for line in plain]
+
+
+@cache
+def _lexer(language: str) -> Any:
+    try:
+        from pygments.lexers import get_lexer_by_name
+        from pygments.util import ClassNotFound
+    except ImportError:  # the extra ``code`` brings it
+        return None
+    try:
+        return get_lexer_by_name(language, stripnl=False)
+    except ClassNotFound:
+        return None
+
+
+@cache
+def _formatter() -> Any:
+    from pygments.formatters import HtmlFormatter
+
+    return HtmlFormatter(nowrap=True, classprefix=PREFIX)

@@ -1,0 +1,253 @@
+"""One copy of a vault in an exchange: what changed in it since the last one, and what it sends.
+
+Boundary: opens the memories that were changed, for they leave as versions: to another copy in this
+process, or into a sealed bundle. What changed is found by row tags; nothing else is opened.
+
+No writer takes part: what was written since the last exchange, by whatever program, is noticed when
+the next one begins. Each such change is then a version with a number of this device.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from memory_store.actions.action import Opened
+from memory_store.errors import FormatError, TamperedError
+from memory_store.index.snapshot import Snapshot
+from memory_store.records import Memory
+from memory_store.session.whole_vault import WholeVault
+from memory_store.vault import sync_state, trash
+from memory_store.vault.contents import Content, digest, exact_digest, packed
+from memory_store.vault.registers import Register, changed, clock, first
+from memory_store.vault.rows import Origin, open_memories, read_origins
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.table import parts
+from memory_store.vault.sync_state import Known, State
+
+BATCH = 64  # memories that are opened, or written, at a time
+
+
+class Sent(Struct, frozen=True, array_like=True):
+    """A register with the contents of all its versions, and the vectors of the shown one.
+
+    ``vectors`` are the fingerprint of the model, the windows and as many float16 vectors (``None``:
+    there are none).
+    """
+
+    register: Register
+    vectors: tuple[str, list[tuple[int, int]], bytes] | None = None
+
+
+Outgoing = tuple[int, Sent]
+"""The sequence of a register, and what is sent of it."""
+
+
+class Tally(Struct):
+    """What an exchange did to one copy so far."""
+
+    added: int = 0
+    changed: int = 0
+    deleted: int = 0
+    conflicts: dict[str, None] = {}
+
+
+class Copy:
+    """An opened vault in an exchange. Everything it does is committed by itself: an exchange that
+    was stopped anywhere is done again, and changes nothing twice."""
+
+    def __init__(self, opened: Opened) -> None:
+        self.opened = opened
+        self.vault: WholeVault = opened.vault.whole_vault()
+        self.vault.keyring.check_owner()
+        self.vault.access.refuse_writing(self.vault.path)
+        self.tally = Tally()
+        self.state = sync_state.read_state(self.vault.reader(), self.vault.keyring)
+
+    def save(self, state: State, known: Sequence[Known] = ()) -> None:
+        """Write the state, and what is known of some memories."""
+        with self.vault.writing() as storage, storage.transaction(self.vault.keyring):
+            sync_state.write(storage, self.vault.keyring, known, state)
+        self.state = state
+
+    def clock(self) -> dict[str, int]:
+        """Device → the number of its last change that was seen here."""
+        known = sync_state.read_known(self.vault.reader(), self.vault.keyring)
+        seen = clock(one.register for one in known.values())
+        return {**seen, self.state.device: self.state.number} if self.state.device else seen
+
+    def begin(self, seen_elsewhere: Mapping[str, int], *, older: bool = False) -> None:
+        """Be a device: a new one where the file is a copy of another's, or an older one of its own.
+
+        Numbers that were given once are not given again: two changes of one number would be taken
+        for one. ``seen_elsewhere``: device → the last of its changes that others have seen.
+        """
+        state, place = self.state, sync_state.place_of(self.vault.path)
+        behind = seen_elsewhere.get(state.device, 0) > state.number
+        if not state.device or state.place != place or behind or older:
+            fresh = replace(state, device=sync_state.new_device(), place=place, number=0, file=0)
+            self.save(replace(fresh, targets={}))
+
+    # -- what changed here ----------------------------------------------------------------------
+
+    def note_changes(self) -> None:
+        """Make versions of what was added, changed and deleted here since the last time."""
+        vault = self.vault
+        with vault.moment(counted=True) as (storage, rows):
+            known = sync_state.read_known(storage, vault.keyring)
+            present = rows.tags(storage.memories.ids(vault.keyring.readable()))
+            earlier = {} if known else self._earlier(storage)
+        there = [one for one, tag in present.items() if _row(known, one) != tag]
+        gone = [one for one, each in known.items() if each.row and one not in present]
+        for some in parts([*there, *gone, *(one for one in earlier if one not in present)], BATCH):
+            self.note(some, earlier)
+
+    def _earlier(self, storage: Storage) -> dict[str, list[bytes]]:
+        """Memory → digests of what it said before, as the trash knows; for the first exchange.
+
+        So a copy of the vault in which it says so still is known to be behind, and not changed.
+        """
+        keyring, found = self.vault.keyring, dict[str, list[bytes]]()
+        for entry in trash.entries(storage, keyring, keyring.readable()):
+            with suppress(TamperedError, FormatError):  # ``verify`` names what is damaged there
+                memory = trash.open_entry(storage, keyring, entry)
+                found.setdefault(memory.id, []).append(exact_digest(memory))
+        return found
+
+    def note(self, ids: Sequence[str], earlier: Mapping[str, Sequence[bytes]] = {}) -> None:
+        """Make versions of some memories, as far as they are not as they were known.
+
+        ``earlier`` is what memories said that no exchange knew, and that may be gone.
+        """
+        vault = self.vault
+        with vault.writing() as storage, storage.transaction(vault.keyring):
+            known = sync_state.read_known(storage, vault.keyring, ids)
+            with vault.moment() as (reader, rows):
+                present = rows.tags(ids)
+                stale = [
+                    one
+                    for one in ids
+                    if _row(known, one) != present.get(one, b"")
+                    or (one in earlier and one not in known)
+                ]
+                opened = {one.id: one for one in open_memories(reader, vault.keyring, stale, rows)}
+            state, noted = self.state, list[Known]()
+            for memory in stale:
+                state = replace(state, sequence=state.sequence + 1)
+                row, said = present.get(memory, b""), opened.get(memory)
+                after = _changed(known.get(memory), memory, said, earlier.get(memory, ()), state)
+                if state.device in after.register.seen:
+                    number = after.register.seen[state.device]
+                    state = replace(state, number=max(number, state.number))
+                noted.append(replace(after, row=row, sequence=state.sequence))
+            if noted:
+                sync_state.write(storage, vault.keyring, noted, state)
+        self.state = state
+
+    # -- what is sent ---------------------------------------------------------------------------
+
+    def outgoing(self, name: str, sent: int, *, all: bool = False) -> Iterator[list[Outgoing]]:
+        """The registers that a target lacks, oldest change first, with all contents, in batches.
+
+        ``all``: also those that came from there as they are.
+        """
+        known = sync_state.read_known(self.vault.reader(), self.vault.keyring)
+        lacking = [
+            one for one in known.values() if one.sequence > sent and (all or one.source != name)
+        ]
+        lacking.sort(key=lambda one: one.sequence)
+        for some in parts(lacking, BATCH):
+            yield self._with_contents(some)
+
+    def _with_contents(self, some: Sequence[Known]) -> list[Outgoing]:
+        ids = [one.register.memory for one in some]
+        sequences = {one.register.memory: one.sequence for one in some}
+        while True:
+            with self.vault.moment() as (storage, rows):
+                known = sync_state.read_known(storage, self.vault.keyring, ids)
+                present = rows.tags(ids)
+                stale = [one for one in ids if _row(known, one) != present.get(one, b"")]
+                contents = {} if stale else contents_of(self.vault, storage, [*present])
+                vectors = {one: self._vectors(rows.snapshot, one) for one in present}
+            if not stale:
+                break
+            self.note(stale)
+        return [
+            (
+                sequences[one],
+                Sent(filled(known[one].register, contents.get(one)), vectors.get(one)),
+            )
+            for one in ids
+        ]
+
+    def _vectors(
+        self, snapshot: Snapshot, memory: str
+    ) -> tuple[str, list[tuple[int, int]], bytes] | None:
+        ordinal = snapshot.ordinal_of(memory)
+        if ordinal is None or snapshot.stale[ordinal]:
+            return None
+        made_with = self.vault.settings.of(snapshot.collection(ordinal)).fingerprint
+        spans = snapshot.windows(ordinal)
+        return (made_with, spans, snapshot.stored_vectors(ordinal).tobytes()) if spans else None
+
+
+def contents_of(vault: WholeVault, storage: Storage, ids: Sequence[str]) -> dict[str, bytes]:
+    """Memory → what it says, packed; in a moment of the vault."""
+    with vault.moment() as (_, rows):
+        opened = list(open_memories(storage, vault.keyring, ids, rows))
+    origins = read_origins(storage, vault.keyring, [(one.id, one.collection) for one in opened])
+    return {one.id: packed(Content(one, origins.get(one.id, Origin()))) for one in opened}
+
+
+def filled(register: Register, content: bytes | None) -> Register:
+    """A register whose versions carry what they say, given what the vault has of the memory."""
+    versions = (
+        replace(one, content=content) if one.content is None and not one.deleted else one
+        for one in register.versions
+    )
+    return replace(register, versions=tuple(versions))
+
+
+def emptied(register: Register) -> Register:
+    """A register whose versions do not repeat what is in the vault: what the shown one says."""
+    shown = register.shown
+    here = shown.content if shown is not None else None
+    versions = (
+        replace(one, content=None) if one.content == here else one for one in register.versions
+    )
+    return replace(register, versions=tuple(versions))
+
+
+def _row(known: Mapping[str, Known], memory: str) -> bytes:
+    one = known.get(memory)
+    return one.row if one is not None else b""
+
+
+def _changed(
+    before: Known | None,
+    memory: str,
+    said: Memory | None,
+    earlier: Sequence[bytes],
+    state: State,
+) -> Known:
+    """What is known after a change here; the same register where it says what it said."""
+    says, exact = (digest(said), exact_digest(said)) if said is not None else (b"", b"")
+    when = _milliseconds(said.updated) if said is not None else time.time_ns() // 1_000_000
+    if before is None and said is not None:
+        return Known(first(memory, when, says, exact, earlier))
+    register = (
+        before.register if before is not None else first(memory, 0, b"", earlier[-1], earlier)
+    )
+    shown = register.shown
+    if before is not None and shown is not None and (shown.says, shown.exact) == (says, exact):
+        return before
+    return Known(changed(register, state.device, state.number + 1, when, says, exact))
+
+
+def _milliseconds(moment: str) -> int:
+    return int(datetime.fromisoformat(moment).timestamp() * 1_000)

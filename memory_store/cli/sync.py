@@ -1,0 +1,143 @@
+"""``sync``: changes exchanged with other copies of a vault, by a folder or file to file.
+
+Boundary: what goes into a folder is sealed; names of files in it are untrusted when they are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memory_store.cli.options import (
+    asked_passphrase,
+    at_terminal,
+    json_option,
+    key_options,
+    with_store,
+)
+from memory_store.cli.rows import write_answer
+from memory_store.cli.terminal import SHORT_ID, memories, printable_line
+from memory_store.cli.vault_argument import VaultCommand, database_argument
+from memory_store.errors import BadInputError, LockedError, WrongKeyError
+
+if TYPE_CHECKING:
+    from memory_store.records.sync import SyncReport
+    from memory_store.store import MemoryStore
+
+
+class SyncCommand(VaultCommand):
+    """A command whose DB need not be there yet when it is to join."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        return click.Command.invoke(self, ctx) if ctx.params["join"] else super().invoke(ctx)
+
+
+@click.command(cls=SyncCommand)
+@database_argument
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option("--join", is_flag=True, help="Make DB, a new copy of the vault of that folder")
+@click.option("--no-embed", is_flag=True, help="Leave what arrives without vectors, for reindex")
+@click.option("--whole", is_flag=True, help="Write everything into the folder anew")
+@json_option("Print what was exchanged as JSON")
+@key_options
+def sync(
+    database: Path, join: bool, key_file: Path | None, passphrase: bool, **parameters: Any
+) -> None:
+    """Exchange changes with your other devices.
+
+    \b
+    memory-store sync notes.db ~/Dropbox/notes
+    memory-store sync notes.db ~/Dropbox/notes --join
+    memory-store sync notes.db /media/stick/notes.db
+
+    TARGET is a folder that your devices share (Syncthing, Dropbox, a stick): sealed files go into
+    it, and those of the others are read. Or it is another copy of this vault. What you changed
+    here and elsewhere is kept twice: "memory-store review" shows both. What you deleted elsewhere
+    goes to the trash.
+
+    --join makes DB on a new device, with a key of the vault: its key file, passphrase or recovery
+    code. --whole also takes this device's earlier files away, and with them what was deleted since.
+    """
+    if not join:
+        with_store(_exchange)(database, key_file, passphrase, **parameters)
+        return
+    with _joined(database, parameters["target"], key_file) as store:
+        _exchange(store, **parameters)
+
+
+def _exchange(store: MemoryStore, target: Path, no_embed: bool, whole: bool, as_json: bool) -> None:
+    if target.is_dir():
+        report = _with_folder(store, target, embed=not no_embed, whole=whole)
+    elif whole:
+        raise BadInputError("--whole is for a folder", "whole")
+    else:
+        report = _with_copy(store, target, embed=not no_embed)
+    write_answer(as_json, report.as_dict(), _lines(report))
+
+
+def _with_folder(store: MemoryStore, target: Path, *, embed: bool, whole: bool) -> SyncReport:
+    try:
+        return store.sync_with_folder(target, embed=embed, whole=whole)
+    except WrongKeyError as error:
+        if not at_terminal():
+            raise
+        click.echo(f"{printable_line(str(error))}.", err=True)
+        answer = asked_passphrase(store.path)
+        return store.sync_with_folder(target, embed=embed, whole=whole, answer=answer)
+
+
+def _joined(database: Path, folder: Path, key_file: Path | None) -> MemoryStore:
+    """A new copy of the vault, by the first key that there is."""
+    from memory_store.configuration import chosen
+    from memory_store.key_lookup import take_passphrase
+    from memory_store.paths import KEY_FILE_VARIABLE
+    from memory_store.store import MemoryStore
+
+    named = key_file or chosen(KEY_FILE_VARIABLE)
+    if not folder.is_dir():
+        raise BadInputError(f"{folder}: no such folder", "TARGET")
+    if database.exists():
+        raise BadInputError(f"{database} exists already; without --join it is synced", "DB")
+    if named:
+        return MemoryStore.join(database, folder, key_file=named)
+    answer = take_passphrase()
+    if answer is None and at_terminal():
+        words = f"Passphrase or recovery code of the vault in {folder.name}"
+        answer = click.prompt(printable_line(words), hide_input=True, err=True)
+    if not answer:
+        raise LockedError("joining needs a key of the vault: use --key-file PATH, or a terminal")
+    try:
+        return MemoryStore.join(database, folder, recovery_code=answer)
+    except (WrongKeyError, BadInputError):
+        return MemoryStore.join(database, folder, passphrase=answer)
+
+
+def _with_copy(store: MemoryStore, target: Path, *, embed: bool) -> SyncReport:
+    from memory_store.unlocking import is_vault
+
+    if not target.exists():
+        raise BadInputError(f"{target}: no such folder, and no vault", "TARGET")
+    if not is_vault(target):
+        raise BadInputError(f"{target}: neither a folder nor a vault", "TARGET")
+    with store.open_copy(target) as other:
+        return store.sync_with_copy(other, embed=embed)
+
+
+def _lines(report: SyncReport) -> Iterator[str]:
+    yield (
+        f"{memories(report.sent)} sent; {report.added} added, {report.changed} changed, "
+        f"{report.deleted} deleted here"
+    )
+    if report.conflicts:
+        yield f"{memories(len(report.conflicts))} changed here and elsewhere; both versions stay:"
+        yield from (f"  {one[:SHORT_ID]}" for one in report.conflicts)
+        yield '"memory-store review" shows them.'
+    if report.keys:
+        yield "The keys were replaced on another device: memory-store keys list says what opens it."
+    if report.waiting:
+        yield f"{report.waiting} files have not arrived yet, or not whole: sync again later."
+    for line in report.ignored:
+        yield f"Ignored: {printable_line(line)}"

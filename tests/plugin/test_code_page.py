@@ -1,0 +1,105 @@
+"""The page of a file of source code: its outline, what depends on it, and its numbered lines."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from datasette_hybrid.code.source import coloured_lines
+from memory_store.records import MemoryDraft
+from memory_store.store import MemoryStore
+
+from .conftest import ALLOW, HOSTILE, Filled, Serve, soup
+
+CODE: Any = {"type": "code", "metadata": {"language": "python"}}
+FILE, USER = (f"00000000-0000-4000-8000-00000000c0d{digit}" for digit in "ef")
+TEXT = f"class Box:\n    def open_lid(self):\n        return '''{HOSTILE}\n'''\n"
+
+
+@pytest.fixture
+def coded(filled: Filled) -> Filled:
+    using = "import boxes\n\n\ndef unpack():\n    return boxes.Box().open_lid()\n"
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        drafts = [
+            MemoryDraft(TEXT, ref="boxes.py", title="boxes.py", id=FILE, **CODE),
+            MemoryDraft(using, ref="unpack.py", title="unpack.py", id=USER, **CODE),
+        ]
+        store.add_many(drafts, embed=False)
+    return filled
+
+
+async def test_a_file_shows_its_outline_its_dependants_and_its_lines(
+    coded: Filled, serve: Serve
+) -> None:
+    served = (await serve(coded.path, options=coded.options(allow=ALLOW))).by("bob")
+    shown = soup(await served.get(f"{served.base}/memories/{FILE}"))
+    outline, dependants = shown.select(".hy-outline")
+    assert [(one.text, one["href"]) for one in outline.select("a")] == [
+        ("Box", "#L1"),
+        ("open_lid", "#L2"),
+    ]
+    (user,) = dependants.select("a")
+    assert (user.text, user["href"]) == ("unpack.py", f"{served.base}/memories/{USER}")
+    lines = shown.select(".hy-line")
+    assert [one["id"] for one in lines] == ["L1", "L2", "L3", "L4"]
+    assert "\n".join(one.code.text for one in lines) + "\n" == TEXT
+    assert lines[0].select_one(".hy-c-k").text == "class"
+    assert not shown.select(".hy-source script, .hy-source img")
+    other = soup(await served.get(f"{served.base}/memories/{USER}"))
+    imports = other.select(".hy-outline")[-1]
+    assert [one["href"] for one in imports.select("a")] == [f"{served.base}/memories/{FILE}"]
+
+
+async def test_a_result_of_code_says_and_links_its_line(coded: Filled, serve: Serve) -> None:
+    served = (await serve(coded.path, options=coded.options(allow=ALLOW))).by("bob")
+    shown = soup(await served.get(f"{served.base}?q=unpack&type=code"))
+    (result,) = [one for one in shown.select(".hy-result") if "unpack.py" in one.h2.text]
+    assert result.h2.a["href"].endswith("#L1")
+    assert result.select_one(".hy-place").text.startswith("lines 1–5")
+    notes = soup(await served.get(f"{served.base}?q=tomatoes&type=note"))
+    assert "#L" not in notes.select_one(".hy-result h2 a")["href"]
+    assert not notes.select(".hy-place")
+
+
+async def test_who_may_not_read_sees_neither_place_nor_page(coded: Filled, serve: Serve) -> None:
+    served = (await serve(coded.path, options=coded.options(allow=ALLOW))).by("alice")
+    shown = await served.get(f"{served.base}?q=open_lid&type=code")
+    assert shown.status_code == 200
+    assert soup(shown).select(".hy-result"), "they are found"
+    assert not any(
+        word in shown.text for word in ("hy-place", "#L", "boxes.py", "open_lid(", "unpack")
+    )
+    assert (await served.get(f"{served.base}/memories/{FILE}")).status_code == 403
+
+
+async def test_a_note_that_is_called_code_is_shown_as_a_note(filled: Filled, serve: Serve) -> None:
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        note = store.add("Just *words*.", title="A snippet")
+    served = (await serve(filled.path, options=filled.options(allow=ALLOW))).by("bob")
+    shown = soup(await served.get(f"{served.base}/memories/{note.id}"))
+    assert not shown.select(".hy-source")
+    assert shown.select_one(".hy-text em").text == "words"
+
+
+@pytest.mark.parametrize("language", ["python", "javascript", "no-such-language"])
+@pytest.mark.parametrize("text", ["", "\n", "\n\nx = 1", "a\r\nb\n", "x\x0cy\nz", f"{HOSTILE}\n"])
+def test_lines_are_as_many_and_say_the_same_in_any_language(language: str, text: str) -> None:
+    lines = coloured_lines(text, language)
+    plain = text.removesuffix("\n").split("\n")
+    assert len(lines) == len(plain)
+    assert all("<script" not in line and "<img" not in line for line in lines)
+
+
+def test_without_pygments_there_is_one_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    from datasette_hybrid.code import source
+
+    for name in [one for one in sys.modules if one.partition(".")[0] == "pygments"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    source._lexer.cache_clear()
+    try:
+        shown: Any = coloured_lines("class Box:\n    pass\n", "python")
+    finally:
+        source._lexer.cache_clear()
+    assert list(shown) == ["class Box:", "    pass"]

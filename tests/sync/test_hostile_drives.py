@@ -1,0 +1,186 @@
+"""What happens to files on a drive on their way: late, cut, doubled, renamed, changed, foreign."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from devices import Devices, held
+
+from memory_store.records import MemoryDraft
+from memory_store.store import MemoryStore
+
+NOTES = 150  # more than one part holds
+
+
+@pytest.fixture
+def written(store: MemoryStore, devices: Devices) -> Path:
+    """The one file of a device that wrote some notes."""
+    store.add_many([MemoryDraft(f"Note number {n}.") for n in range(NOTES)], embed=False)
+    devices.sync(store)
+    (file,) = devices.files()
+    return file
+
+
+def test_a_file_that_has_not_arrived_whole_is_taken_when_it_has(
+    phone: MemoryStore, devices: Devices, written: Path
+) -> None:
+    whole = written.read_bytes()
+    for length in (0, 10, 60, 61, 400, len(whole) // 2, len(whole) - 1):
+        written.write_bytes(whole[:length])
+        (report,) = devices.sync(phone)
+        assert (report.added, len(report.ignored)) == (0, 1)
+        assert written.name in report.ignored[0]
+        assert held(phone) == {}
+    written.write_bytes(whole)
+    (report,) = devices.sync(phone)
+    assert (report.added, report.ignored, report.waiting) == (NOTES, (), 0)
+
+
+def test_no_changed_byte_is_taken_for_anything(
+    phone: MemoryStore, devices: Devices, written: Path
+) -> None:
+    whole, draw = written.read_bytes(), random.Random(7)
+    for at in (*range(0, 61, 3), *draw.sample(range(61, len(whole)), 40)):
+        changed = bytearray(whole)
+        changed[at] ^= 1 << draw.randrange(8)
+        written.write_bytes(changed)
+        (report,) = devices.sync(phone)
+        assert report.added == 0, at
+        assert report.ignored or report.waiting, at
+        assert held(phone) == {}
+    written.write_bytes(whole + b"\0")
+    (report,) = devices.sync(phone)
+    assert (report.added, len(report.ignored)) == (0, 1)
+
+
+def test_a_conflicted_copy_is_taken_once_and_stands_in_for_a_damaged_one(
+    phone: MemoryStore, devices: Devices, written: Path
+) -> None:
+    whole = written.read_bytes()
+    stem = written.name.removesuffix(".sealed")
+    for name in (f"{stem} (Ada's conflicted copy 2026-01-02).sealed", f"{stem} (1).sealed"):
+        (devices.drive / name).write_bytes(whole)
+    written.write_bytes(whole[:1_000])
+    (report,) = devices.sync(phone)
+    assert (report.added, report.conflicts) == (NOTES, ())
+    (report,) = devices.sync(phone)
+    assert (report.added, report.changed) == (0, 0)
+
+
+def test_renamed_and_swapped_files_say_what_they_said(
+    store: MemoryStore, phone: MemoryStore, devices: Devices
+) -> None:
+    for text in ("The first one.", "The second one.", "The third one."):
+        store.add(text)
+        devices.sync(store)
+    first, _, third = devices.files()
+    other = devices.drive / "aside"
+    first.rename(other)
+    third.rename(first)
+    other.rename(third)
+    devices.sync(phone)
+    assert held(phone) == held(store)
+
+
+def test_files_that_arrive_late_and_out_of_order_are_waited_for(
+    store: MemoryStore, phone: MemoryStore, devices: Devices, tmp_path: Path
+) -> None:
+    lease = store.add("The lease ends in June.")
+    devices.sync(store)
+    (first,) = devices.files()
+    away = tmp_path / first.name
+    first.rename(away)
+    store.edit(lease.id, text="The lease ends in July.")
+    # the first file is not seen any more, so that everything is written once more
+    devices.sync(store)
+    (report,) = devices.sync(phone)
+    assert phone.get(lease.id).text == "The lease ends in July."
+    assert report.waiting == 0
+    away.rename(first)
+    (report,) = devices.sync(phone)
+    assert (report.changed, report.conflicts) == (0, ())
+    assert phone.get(lease.id).text == "The lease ends in July."
+
+
+def test_a_missing_file_is_counted_until_it_arrives(
+    store: MemoryStore, phone: MemoryStore, devices: Devices, tmp_path: Path
+) -> None:
+    for day in range(3):
+        store.add(f"Said on day {day}.")
+        devices.sync(store)
+    second = devices.files()[1]
+    second.rename(tmp_path / second.name)
+    (report,) = devices.sync(phone)
+    assert report.waiting == 1
+    (tmp_path / second.name).rename(second)
+    (report,) = devices.sync(phone)
+    assert (report.waiting, held(phone)) == (0, held(store))
+
+
+def test_an_earlier_state_of_the_drive_changes_nothing(
+    store: MemoryStore, phone: MemoryStore, devices: Devices
+) -> None:
+    lease = store.add("The lease ends in June.")
+    devices.sync(store, phone)
+    before = {file: file.read_bytes() for file in devices.files()}
+    store.edit(lease.id, text="The lease ends in July.")
+    devices.sync(store, phone)
+    for file in devices.files():
+        file.unlink()
+    for file, content in before.items():
+        file.write_bytes(content)
+    (report,) = devices.sync(phone)
+    assert phone.get(lease.id).text == "The lease ends in July."
+    assert any("a later one of it was here before" in line for line in report.ignored)
+    devices.sync(store, phone)
+    assert held(store) == held(phone)
+
+
+def test_files_of_another_vault_and_other_things_are_named_or_left_alone(
+    store: MemoryStore, devices: Devices, tmp_path: Path
+) -> None:
+    other, _ = MemoryStore.create(tmp_path / "other.db", key_file=tmp_path / "keys" / "notes.key")
+    with other:
+        other.add("Of another vault.")
+        devices.sync(other)
+    foreign = [file.name for file in devices.drive.iterdir()]
+    (devices.drive / "holiday.jpg").write_bytes(b"a picture")
+    (devices.drive / "junk.sealed").write_bytes(b"nothing that was sealed")
+    (devices.drive / "folder.sealed").mkdir()
+    (report,) = devices.sync(store)
+    assert report.added == 0
+    assert sorted(report.ignored) == sorted(
+        [
+            *(f"{name}: of another vault" for name in foreign),
+            "junk.sealed: not a sealed file, or one that is still arriving",
+        ]
+    )
+
+
+def test_a_device_that_lost_its_files_on_the_drive_writes_them_again(
+    store: MemoryStore, phone: MemoryStore, devices: Devices
+) -> None:
+    store.add("The lease ends in June.")
+    devices.sync(store)
+    for file in devices.drive.iterdir():
+        file.unlink()
+    devices.sync(store, phone)
+    assert held(phone) == held(store)
+
+
+def test_writing_everything_anew_leaves_one_file_without_what_was_deleted(
+    store: MemoryStore, phone: MemoryStore, devices: Devices
+) -> None:
+    for text in ("To be deleted.", "To stay."):
+        memory = store.add(text)
+        devices.sync(store)
+    (gone,) = [one for one in held(store) if one != memory.id]
+    store.delete(gone)
+    devices.sync(store)
+    assert len(devices.files()) == 3
+    store.sync_with_folder(devices.drive, whole=True)
+    assert len(devices.files()) == 1
+    devices.sync(phone)
+    assert list(held(phone)) == [memory.id]

@@ -1,0 +1,135 @@
+"""The command as two machines run it: at the same time, and killed on the way.
+
+Each start of Python takes half a second, so these tests take some.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+class Machine:
+    """A home of its own, and a vault in it."""
+
+    def __init__(self, folder: Path, key_file: Path, drive: Path) -> None:
+        folder.mkdir()
+        self.vault, self.key_file, self.drive = folder / "notes.db", key_file, drive
+        kept = {name: value for name, value in os.environ.items() if "MEMORY_STORE" not in name}
+        folders = {f"MEMORY_STORE_{one}": str(folder / one) for one in ("STATE", "CONFIG", "CACHE")}
+        self.environment = {**kept, **folders, "HOME": str(folder), "MEMORY_STORE_OFFLINE": "1"}
+
+    def start(self, command: str, *words: str) -> subprocess.Popen[str]:
+        line = [sys.executable, "-m", "memory_store", command, str(self.vault), *words]
+        line += ["--key-file", str(self.key_file)]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(line, env=self.environment, stdout=pipe, stderr=pipe, text=True)
+
+    def run(self, command: str, *words: str) -> str:
+        process = self.start(command, *words)
+        output, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+        return output
+
+    def sync(self, *words: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(
+            self.run("sync", str(self.drive), "--no-embed", "--json", *words)
+        )
+        return found
+
+    def texts(self) -> list[str]:
+        rows = self.run("export", "-", "--ndjson").splitlines()
+        return sorted(json.loads(row)["text"] for row in rows)
+
+
+@pytest.fixture
+def machines(tmp_path: Path) -> tuple[Machine, Machine]:
+    """Two, the second of which has joined the first."""
+    drive = tmp_path / "drive"
+    drive.mkdir()
+    desk, phone = (
+        Machine(tmp_path / name, tmp_path / "keys" / "notes.key", drive) for name in ("desk", "ph")
+    )
+    desk.run("init")
+    desk.run("add", "The lease ends in June.", "--title", "Lease")
+    desk.sync()
+    phone.sync("--join")
+    return desk, phone
+
+
+def test_a_person_joins_syncs_and_reads_what_happened(machines: tuple[Machine, Machine]) -> None:
+    desk, phone = machines
+    assert phone.texts() == ["The lease ends in June."]
+    (memory,) = json.loads(phone.run("list", "--json"))
+    phone.run("edit", memory["id"], "--text", "The lease ends in July.")
+    desk.run("edit", memory["id"], "--text", "The lease ends in August.")
+    desk.run("sync", str(desk.drive), "--no-embed")
+    said = phone.run("sync", str(phone.drive), "--no-embed")
+    assert "both versions stay" in said
+    assert memory["id"][:8] in said
+    assert "Changed on two devices at once (1)" in phone.run("review")
+    desk.sync()
+    assert desk.texts() == phone.texts() == ["The lease ends in August.", "The lease ends in July."]
+
+
+def test_what_cannot_be_synced_is_said_in_one_line(
+    machines: tuple[Machine, Machine], tmp_path: Path
+) -> None:
+    desk, phone = machines
+    (tmp_path / "plain.txt").write_text("no vault")
+    for words, said in (
+        ((str(tmp_path / "nowhere"),), "no such folder, and no vault"),
+        ((str(tmp_path / "plain.txt"),), "neither a folder nor a vault"),
+        ((str(phone.vault), "--whole"), "--whole is for a folder"),
+        ((str(desk.vault),), "is this vault itself"),
+        ((str(desk.drive), "--join"), "exists already"),
+    ):
+        process = desk.start("sync", *words)
+        _, errors = process.communicate(timeout=120)
+        assert (process.returncode, errors.count("\n")) == (2, 1), errors
+        assert said in errors
+
+
+def test_both_at_the_same_time(machines: tuple[Machine, Machine]) -> None:
+    desk, phone = machines
+    desk.run("add", "From the desk.")
+    phone.run("add", "From the phone.")
+    started = [one.start("sync", str(one.drive), "--no-embed") for one in machines]
+    for process in started:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    for one in machines:
+        one.sync()
+    desk.sync()
+    assert desk.texts() == phone.texts()
+    assert len(desk.texts()) == 3
+
+
+@pytest.mark.soak
+def test_killed_at_any_moment_it_goes_on_with_the_next(machines: tuple[Machine, Machine]) -> None:
+    desk, phone = machines
+    draw, killed = random.Random(1), 0
+    for number in range(6):
+        desk.run("add", f"From the desk: {number}.")
+        for one in machines:
+            process = one.start("sync", str(one.drive), "--no-embed")
+            time.sleep(draw.uniform(0.2, 1.5))
+            process.send_signal(signal.SIGKILL)
+            process.communicate(timeout=60)
+            killed += process.returncode == -signal.SIGKILL
+    for one in (*machines, *machines):
+        one.sync()
+    assert killed
+    assert desk.texts() == phone.texts()
+    assert len(desk.texts()) == 7
+    for one in machines:
+        one.run("verify")
