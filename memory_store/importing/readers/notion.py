@@ -23,6 +23,7 @@ from memory_store.importing.source_file import Broken, Item, Limits, Reader, Sou
 from memory_store.records import MemoryDraft
 
 SOURCE = "Notion"
+FRONT_MATTER = (b"---", b"+++")  # Notion writes none
 NAMED = re.compile(r"(.*?)\s*\b([0-9a-f]{32})(?:_all)?")
 _LINK = re.compile(r"(?<=\]\()([^()\s]{1,2000}?)(?=\))")
 _PROPERTY = re.compile(r"([^:\n]{1,60}): (.*)")
@@ -40,7 +41,9 @@ TAGS, CREATED, UPDATED = (
 def page_id(file: SourceFile) -> str | None:
     """The id in the name of a page or database of Notion; ``None`` for another file."""
     found = NAMED.fullmatch(file.path.stem)
-    return found[2] if found else None
+    if found is None or file.head().startswith(FRONT_MATTER):  # a note of ours or of Obsidian
+        return None
+    return found[2]
 
 
 def read(file: SourceFile, limits: Limits, *, rows: bool = False) -> Iterator[Item]:
