@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from benchmarks.remembering import mark
 from benchmarks.sealed import Ranker, SealedPart
+from memory_store.crypto.blinding import GRAM_BITS
 from memory_store.index.numpy_vectors import best_windows
 from memory_store.index.segment import IndexEntry, build
 from memory_store.index.snapshot import Part, Snapshot
@@ -46,6 +47,9 @@ class PlainNumbers:
 
     def pairs(self, terms: Sequence[int]) -> npt.NDArray[np.uint64]:
         return np.array([self.pair(*two) for two in pairwise(terms)], dtype=np.uint64)
+
+    def grams(self, numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint32]:
+        return (numbers & np.uint64((1 << GRAM_BITS) - 1)).astype(np.uint32)
 
     def topic(self, normalised: str) -> bytes:
         return self._number("topic", normalised).to_bytes(8, "big") + bytes(8)

@@ -31,7 +31,8 @@ if (form?.method === "get") {
 /* Results while one types. A private search stays out of addresses, so it is sent by hand. */
 
 const line = navigator.connection;
-let live = form?.method === "get" && !!answer && !line?.saveData && !/2g/.test(line?.effectiveType);
+const sparing = line?.saveData || /2g/.test(line?.effectiveType); // nothing is asked ahead
+let live = form?.method === "get" && !!answer && !sparing;
 let shown = form && address();
 let pause = PAUSE;
 let timer = 0;
@@ -139,7 +140,7 @@ async function complete() {
   field.list.replaceChildren(...others.map((word) => new Option("", before + word)));
 }
 
-if (field?.list && field.dataset.words) {
+if (field?.list && field.dataset.words && !sparing) {
   let timer = 0;
   field.addEventListener("input", (event) => {
     clearTimeout(timer);

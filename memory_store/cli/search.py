@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,7 +64,7 @@ class QueryCommand(VaultCommand):
         meaning = chosen_mode(ctx) == "vector" or ctx.params["mode_semantic"]
         with folder_in_memory(folder, embed=meaning) as store:
             ctx.params["database"], ctx.obj = store.path, Lent(store, ())
-            return super().invoke(ctx)
+            return copy_context().run(super().invoke, ctx)  # its name is a vault's here alone
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.default_map = _usual_options()

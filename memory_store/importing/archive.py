@@ -38,7 +38,6 @@ BROKEN = (
 """What reading an archive raises that is broken, or made to be."""
 BOUNDED = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}  # others expand without a bound on one read
 ARCHIVE = ".zip"
-BEGINS = b"PK\x03\x04"
 EARLIEST = (1980, 1, 1, 0, 0, 0)  # what a program writes that keeps no time
 
 
@@ -59,14 +58,13 @@ class Base(Struct, frozen=True):
 
 
 def is_archive(path: Path) -> bool:
-    """Whether a file on this disk is a zip archive by its name and its first bytes.
+    """Whether a file on this disk is a zip archive: by its name, or by what is in it.
 
     Documents and books are archives, too: by their own names.
     """
     if reader_of_suffix(path) is not None or not path.is_file():
         return False
-    with path.open("rb") as stream:
-        return path.suffix.lower() == ARCHIVE or stream.read(len(BEGINS)) == BEGINS
+    return path.suffix.lower() == ARCHIVE or zipfile.is_zipfile(path)
 
 
 def in_archive_file(path: Path, name: str, room: Room | None = None) -> list[Found]:
