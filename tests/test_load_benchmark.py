@@ -30,6 +30,7 @@ def loaded(tiny_model: Path, private_folders: Path, monkeypatch: pytest.MonkeyPa
     return load.measured(30, (2,), 0.3, 1)
 
 
+@pytest.mark.soak  # a minute
 def test_every_surface_is_asked_and_other_pages_beside_it(loaded: load.Loaded) -> None:
     assert [line.surface for line in loaded.lines] == ["page", "JSON", "SQL"]
     assert set(loaded.idle) == {"home", "table"}

@@ -84,6 +84,7 @@ def _top(fts5: Fts5, query: str) -> list[tuple[str, str]]:
     return [(path, body) for path, body in rows]
 
 
+@pytest.mark.soak  # a minute
 def test_every_part_is_measured_beside_its_peer(
     model: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,7 @@ NEED_LUCK = {
 """Operations whose good requests name something that is there, which random ones hardly do."""
 
 
+@pytest.mark.once  # a minute and a half
 def test_the_running_api_is_as_described(
     filled: Filled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

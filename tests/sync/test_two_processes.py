@@ -99,6 +99,7 @@ def test_what_cannot_be_synced_is_said_in_one_line(
         assert said in errors
 
 
+@pytest.mark.soak
 def test_both_at_the_same_time(machines: tuple[Machine, Machine]) -> None:
     desk, phone = machines
     desk.run("add", "From the desk.")
