@@ -124,6 +124,7 @@ def writing(store: MemoryStore, loose: Loose) -> list[Callable[[], Any]]:
     return [
         lambda: store.import_paths([loose.notes]),
         lambda: store.import_paths(prune=True),
+        lambda: store.sync_with_folder(loose.notes.with_name("exchanged")),
         lambda: store.trail.keep([EVENT], days=0, most=100),
         lambda: store.add("A new one about the weir."),
         lambda: store.edit(second, title="Other", topics=["another"]),

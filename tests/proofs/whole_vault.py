@@ -43,6 +43,7 @@ UNSEALED = frozenset(
         ("vault_slots", "salt"),
         ("vault_slots", "commitment"),
         ("vault_slots", "wrapped"),
+        ("vault_sync", "tag"),
     }
 )
 """Columns of keyed hashes, public keys and slots, which no collection's key seals."""
@@ -104,6 +105,9 @@ def fill(store: MemoryStore, notes: Path) -> None:
     )
     store.edit(first.id, add_topics=["lake"], text="The spare key hangs in the mill.")
     store.delete(store.add("Regretted at once.").id)
+    exchanged = notes.with_name("exchanged")
+    exchanged.mkdir(exist_ok=True)
+    store.sync_with_folder(exchanged)
     store.keys.rotate("mill")
     store._opened.vault.expansions.keep(b"oar, paddle", "oar", "a model")
     store.trail.keep([EVENT], days=0, most=100)
