@@ -28,7 +28,14 @@ from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.gfm_autolink import gfm_autolink_plugin
 from msgspec import Struct
 
-from memory_store.host import WIKI_LINK, Link, markdown_link, section, wiki_link
+from memory_store.host import (
+    WIKI_LINK,
+    Link,
+    markdown_link,
+    section,
+    whole_characters,
+    wiki_link,
+)
 
 SCHEMES = {"http", "https", "mailto"}
 ADDRESS = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
@@ -95,7 +102,7 @@ def readable(text: str, *, title: str = "", notes: Notes | None = None) -> Marku
     if len(text) > RENDERED_LIMIT:
         return Markup("<pre>{}</pre>").format(text)
     html = _parser().render(text, _environment(title, notes))
-    return Markup(_cleaner().clean(html).strip())
+    return Markup(_cleaner().clean(whole_characters(html)).strip())
 
 
 def _environment(title: str, notes: Notes | None) -> dict[str, Any]:

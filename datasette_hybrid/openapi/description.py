@@ -106,7 +106,7 @@ def _described(operation: Operation, records: Described) -> dict[str, Any]:
         posted = {"schema": records.of(operation.body), "example": operation.example}
         contents["application/json"] = posted
     if contents:
-        described["requestBody"] = {"required": True, "content": contents}
+        described["requestBody"] = {"required": operation.body_needed, "content": contents}
     return described
 
 

@@ -42,7 +42,8 @@ class Operation(Struct, frozen=True):
     """One method of one address.
 
     ``answers``: status → a record of :mod:`.schemas`, or several of which it is one, or a content
-    type; ``body`` is such a record, ``contents`` schemas of other types than JSON.
+    type; ``body`` is such a record, ``contents`` schemas of other types than JSON;
+    ``body_needed`` is false where no body asks as an empty one does.
     """
 
     method: str
@@ -55,6 +56,7 @@ class Operation(Struct, frozen=True):
     body: What = None
     example: Any = None
     contents: Mapping[str, Schema] = {}
+    body_needed: bool = True
 
     @property
     def tag(self) -> str:
@@ -231,7 +233,7 @@ OPERATIONS = (
     Operation(
         "POST", BASE + "/words.json", "wordsPosted", "The same, with what stands in no address",
         "hybrid-search and hybrid-decrypt", {200: schemas.Words}, (), WordsRequest,
-        {"prefix": "boat"},
+        {"prefix": "boat"}, body_needed=False,
     ),
     Operation(
         "GET", MEMORY + "/topics.json", "suggestTopics",

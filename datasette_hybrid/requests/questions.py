@@ -156,11 +156,17 @@ async def parameters(request: Any) -> dict[str, Any]:
     if request.method != "POST":
         return {**arguments(request), **request.scope.get(QUESTION_KEPT, {})}
     body = await read_body(request)
-    if request.headers.get("content-type", "").startswith("application/json"):
+    if is_json(request):
         return {**arguments(request), **json_object(body)}
     fields = _fields(_decoded(body))
     fields.pop("csrftoken", None)
     return {**arguments(request), **fields}
+
+
+def is_json(request: Any) -> bool:
+    """Whether the request's parameters are a JSON object: its values are of their own types."""
+    kind: str = request.headers.get("content-type", "")
+    return request.method == "POST" and kind.startswith("application/json")
 
 
 def arguments(request: Any) -> dict[str, list[str]]:

@@ -33,7 +33,7 @@ async def exists(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/exists.json``: each ``term``, of a ``collection``, spelled ``exact``-ly."""
     vault, grants = await questions.vault_for(datasette, request, "search")
     given = _named(await questions.parameters(request))
-    if isinstance(exact := given.get("exact"), list):
+    if not questions.is_json(request) and (exact := given.get("exact")):
         said = str(exact[-1]).lower()
         if said not in YES | NO:
             raise BadInputError("exact: 1 or 0 expected", "exact")
@@ -53,9 +53,10 @@ async def words(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/words.json``: the words that begin with ``prefix``."""
     vault, grants = await questions.vault_for(datasette, request, "search", "decrypt")
     given = _named(await questions.parameters(request))
-    if isinstance(given.get("prefix"), list):
+    spelled = not questions.is_json(request)  # texts, each name to its values
+    if spelled and "prefix" in given:
         given["prefix"] = forms.last(given, "prefix")
-    if isinstance(given.get("limit"), list):
+    if spelled and "limit" in given:
         said = forms.last(given, "limit")
         if not said.isascii() or not said.isdecimal() or len(said) > 9:
             raise BadInputError("limit: a number expected", "limit")

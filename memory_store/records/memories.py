@@ -40,6 +40,7 @@ EXPECTED = {
     "array": "a list of texts expected",
     "object": "an object expected",
     "int": "a whole number expected",
+    "bool": "true or false expected",
 }
 
 

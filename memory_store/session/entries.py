@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, msgpack
+from msgspec.structs import replace
 
 from memory_store.code.facts import facts
 from memory_store.crypto.blinding import Blinder
@@ -28,6 +29,7 @@ from memory_store.index.segment import IndexEntry
 from memory_store.index.trigrams import TRIGRAMS, Grams
 from memory_store.records import DONE_SUFFIX, Memory
 from memory_store.session.outlines import outline_of
+from memory_store.text.canonical import whole_characters
 from memory_store.text.chunks import Span, passages, windows
 from memory_store.text.grams import grams
 from memory_store.text.identifiers import CODE, path_terms
@@ -55,6 +57,16 @@ Vectors = npt.NDArray[np.float32]
 
 def _spelled(memory: Memory, language: str, blinder: Blinder) -> Spelled:
     return Spelled([*spelled_words(f"{memory.title}\n{memory.text}", language)])
+
+
+def _whole(memory: Memory) -> Memory:
+    """The memory as records are made of it: earlier versions let halves of surrogate pairs in."""
+    said = {
+        name: whole_characters(text)
+        for name in ("title", "text", "source", "ref")
+        if (text := getattr(memory, name))
+    }
+    return replace(memory, **said)
 
 
 def _outline(memory: Memory, language: str, blinder: Blinder) -> Outline:
@@ -290,6 +302,7 @@ def _entry(
     else:
         pairs = hashes.pairs(title, body)
         said = Counter()
+    whole = _whole(memory)
     return IndexEntry(
         memory_id=memory.id,
         version=memory.version,
@@ -309,7 +322,7 @@ def _entry(
         valid_from=epoch(memory.valid_from) if memory.valid_from else -math.inf,
         valid_to=epoch(memory.valid_to) if memory.valid_to else math.inf,
         extras={
-            kind: msgpack.encode(make(memory, language, hashes.blinder))
+            kind: msgpack.encode(make(whole, language, hashes.blinder))
             for kind, make in RECORDS.items()
         },
     )

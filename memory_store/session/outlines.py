@@ -9,6 +9,7 @@ from memory_store.code.languages import language_of_name
 from memory_store.code.symbols import symbols_of
 from memory_store.index.outlines import Outline
 from memory_store.records import DONE_SUFFIX, Memory
+from memory_store.text.canonical import whole_characters
 from memory_store.text.identifiers import CODE
 
 
@@ -17,5 +18,6 @@ def outline_of(memory: Memory, language: str = CODE) -> Outline:
     if memory.type.removesuffix(DONE_SUFFIX) != CODE:
         return Outline()
     path = memory.ref or memory.title or memory.id
-    written_in = str(memory.metadata.get("language") or language_of_name(path) or "text")
+    said = whole_characters(str(memory.metadata.get("language") or ""))
+    written_in = said or language_of_name(path) or "text"
     return Outline(path, memory.source or "", written_in, symbols_of(memory.text, written_in))

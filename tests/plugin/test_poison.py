@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from datasette_hybrid.memories.markdown import readable
 from memory_store.actions.reads import open_one
 from memory_store.actions.writes import write
 from memory_store.errors import BadInputError
@@ -135,7 +136,7 @@ async def test_a_vault_that_was_poisoned_before_is_shown(filled: Filled, serve: 
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
         store.add("poison", id=POISONED)
         before = open_one(store._opened.vault, POISONED)
-        after = next_version(before, ref=f"r{HALF}", source=f"/a/{HALF}", metadata=poison)
+        after = next_version(before, ref=f"{HALF}/{HALF}", source=f"/a/{HALF}", metadata=poison)
         write(store._opened, [after])  # past the checks, as earlier versions did
     key_file = str(filled.key_file)
     served = await serve(filled.path, options={"notes": {"key-file": key_file, "allow": ALLOW}})
@@ -145,4 +146,5 @@ async def test_a_vault_that_was_poisoned_before_is_shown(filled: Filled, serve: 
 
 
 def test_an_answer_can_always_be_written() -> None:
+    assert readable(f"plums {HALF}") == "<p>plums �</p>"
     assert write_json({HALF: (float("nan"), HALF)}) == '{"�": [null, "�"]}'

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from datasette_hybrid.openapi.operations import OPERATIONS
+from memory_store.store import MemoryStore
 
 from .browsing import serving
 from .conftest import Filled
@@ -58,6 +59,11 @@ parameters = { "path.id" = "00000000-0000-4000-8000-000000000001" }
 include-operation-id = "deleteMemory"
 parameters = { "path.id" = "00000000-0000-4000-8000-000000000002" }
 
+# a file of source code, and a name in it
+[[operations]]
+include-tag = "code"
+parameters = { "query.file" = "boat.py", "query.name" = "row", "query.of" = "boat.py" }
+
 # options in a body are read as in an address: "5" is a number there
 [[operations]]
 include-operation-id = ["searchPosted", "searchCsvPosted"]
@@ -78,7 +84,7 @@ REFUSED = {400, 403, 404}
 NEED_LUCK = {
     *("changeMemories", "deleteMemories", "publishMemory", "searchCsv"),
     *("getCollection", "changeCollection", "setMember", "removeMember"),
-    *("followImport", "stopImport", "restoreMemories"),
+    *("followImport", "stopImport", "restoreMemories", "decide"),
 }
 """Operations whose good requests name something that is there, which random ones hardly do."""
 
@@ -88,6 +94,8 @@ def test_the_running_api_is_as_described(
     filled: Filled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(filled.key_file))
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        store.add("def row() -> None:\n    row()\n", type="code", source="/boats", ref="boat.py")
     plugins = tmp_path / "plugins"
     plugins.mkdir()
     (plugins / "bearer.py").write_text(BEARER)

@@ -78,6 +78,16 @@ async def test_what_is_wrong_is_named(served: Served, query: str, parameter: str
     assert (answer.status_code, answer.json()["parameter"]) == (400, parameter)
 
 
+@pytest.mark.parametrize("wrong", [{"exact": {}}, {"exact": [""]}, {"collection": {}}])
+async def test_what_is_wrong_in_a_body_is_named(served: Served, wrong: dict[str, Any]) -> None:
+    path = f"{served.base}/exists.json"
+    answer = await served.by("bob").send("POST", path, {"term": ["boathouse"], **wrong})
+    assert (answer.status_code, answer.json()["parameter"]) == (400, *wrong)
+    for other in ({"prefix": ["t"]}, {"limit": ["3"]}):
+        answer = await served.by("bob").send("POST", f"{served.base}/words.json", other)
+        assert (answer.status_code, answer.json()["parameter"]) == (400, *other)
+
+
 async def test_words_begin_so(served: Served) -> None:
     bob = served.by("bob")
     found = (await bob.get(f"{served.base}/words.json?prefix=TOM&limit=3")).json()
