@@ -433,7 +433,7 @@ class MemoryStore(Actions):
 
     @staticmethod
     def in_memory(name: str | Path = "memory", *, embedder: str | None = None) -> MemoryStore:
-        """A vault with a key of its own that nobody is given: no file, and gone when it is closed.
+        """A vault without a file, with a key of its own. Both are gone when it is closed.
 
         Messages call it by ``name``.
         """

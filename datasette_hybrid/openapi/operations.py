@@ -275,7 +275,7 @@ OPERATIONS = (
     Operation(
         "POST", BASE + "/review.json", "decide", "Decide on a pair, or on one memory",
         READ_AND_WRITE, {200: schemas.Decided}, (), Decision,
-        {"do": "topics", "id": "6f1c2d3e-8a4b-4c5d-9e6f-7a8b9c0d1e2f", "topics": ["travel"]},
+        {"do": "topics", "id": "9b2d4e6f-1a3c-4f5e-8d7b-0c1e2f3a4b5d", "topics": ["travel"]},
     ),
     Operation(
         "GET", BASE + "/trash.json", "listTrash",

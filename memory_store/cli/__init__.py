@@ -176,8 +176,6 @@ class Commands(click.Group):
 
 def whole_name(given: str) -> str:
     """The command that ``given`` begins. Raises UsageError, with those it may mean."""
-    if given in COMMANDS:
-        return given  # also where another one begins with it
     begun = [SHORT[given]] if given in SHORT else [n for n in COMMANDS if n.startswith(given)]
     shortest = min(begun, key=len, default="")
     if begun and all(name.startswith(shortest) for name in begun):  # search, before searches

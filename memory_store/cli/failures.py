@@ -35,7 +35,7 @@ def exit_code_of(error: BaseException) -> int:
 def said_plainly(error: BaseException) -> str | None:
     """A message fit for a user, or ``None`` when the failure is a defect worth a traceback.
 
-    No password of a database's address is in it, whoever quoted the address.
+    No password of a database's address is in it, also where another package quoted the address.
     """
     message = _message(error)
     return None if message is None else without_passwords(message)

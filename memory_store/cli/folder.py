@@ -1,7 +1,7 @@
 """``search --in FOLDER``: a folder that was never imported, read into a vault in memory.
 
 Boundary: the folder's text is in this process and in what it prints. The vault has no file, and a
-key that nobody is given; both are gone when the command ends.
+key that is given to no one; both are gone when the command ends.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def create_vault(
 def create_in_memory(name: Path) -> WholeVault:
     """A vault that is in the memory of this process alone, and is gone once it is locked.
 
-    Its key is made here and given to nobody; nothing of it is written to any disk. Messages call it
+    Its key is made here and kept here; nothing of it is written to any disk. Messages call it
     by ``name``.
     """
     access = FileAccess(parameters=IN_MEMORY, place=f"/{os.urandom(16).hex()}")

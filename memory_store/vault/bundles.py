@@ -5,7 +5,7 @@ own scope, each part bound to the vault, the device, the number of the file, and
 of its parts. In clear are the vault's public id, the device's random name, both numbers, and the
 sizes. *Keys* are what stands in clear in a vault's file, too: slots and wrapped keys.
 
-Whoever can write to the folder can change, cut, copy, rename, hide and put back files. A name
+Others who can write to the folder can change, cut, copy, rename, hide and put back files. A name
 counts for nothing. A file is believed when all of its parts open, and read once.
 
     file    = magic (16) ‖ kind (1) ‖ vault (16) ‖ epoch (4) ‖ device (8) ‖ number (8) ‖ parts (4)

@@ -1,8 +1,8 @@
 """How a vault is opened, apart from its file: slots, wrapped keys and sealed settings.
 
 Boundary: all of it stands in the vault's file as well, wrapped or sealed or in clear by design; no
-key is opened here but by the slot that a secret opens. What is read was written by nobody in
-particular until those keys have opened the settings.
+key is opened here but by the slot that a secret opens. Nothing that is read is trusted until those
+keys have opened the settings.
 """
 
 from __future__ import annotations

@@ -252,16 +252,19 @@ def test_a_blob_exchanged_cut_or_taken_away_in_the_file_is_refused_or_noticed(
     whole: Whole,
 ) -> None:
     cells, said = places(whole), Counter[str]()
-    truth, ways = truths(whole), Counter[str]()
+    truth, ways, impossible = truths(whole), Counter[str](), 0
     tried = share(changed_in_every_way(cells, random.Random("cuts")), "exchanges")
     for change in tried:
         ways[change.way] += 1
-        said[held_to_the_truth(whole, truth, change)] += 1
+        outcome = held_to_the_truth(whole, truth, change)
+        said[outcome] += 1
+        of_an_index = change.place[:2] == ("vault_sync", "tag")  # it takes no tag twice
+        impossible += outcome == "impossible" and not of_an_index
     print(f"{len(cells)} blobs in the file, {dict(ways)}: {dict(said)}")
     if FULL:
         reached = {(change.place, change.way) for change in tried}
         assert reached == {(place[:3], way) for place in cells for way in WAYS}
-        assert said["impossible"] < 30
+        assert impossible < 10
     assert truths(whole) == truth
 
 

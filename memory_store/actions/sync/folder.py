@@ -1,7 +1,7 @@
 """An exchange by way of a folder that several devices see: a synced drive, or a stick.
 
-Boundary: what is read there was written by nobody in particular until it opens under the vault's
-key, all of it; only then is any of it taken. Files of other devices are never changed. Each device
+Boundary: nothing that is read there is trusted until all of it opens under the vault's key; only
+then is any of it taken. Files of other devices are never changed. Each device
 adds files of its own, and takes its own away only once later ones of its own say all that they did.
 """
 

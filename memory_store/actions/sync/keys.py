@@ -4,8 +4,8 @@ Boundary: keys that another device replaced are opened with the key slot that op
 with a secret that is given for it; both must lead to keys that open the settings which came with
 them. A device whose slot was removed has neither.
 
-What is published stands in a vault's file as well: whoever has the folder may guess at a passphrase
-as one who has the file.
+What is published stands in a vault's file as well. So a passphrase can be guessed at with the
+folder, as with the file.
 """
 
 from __future__ import annotations

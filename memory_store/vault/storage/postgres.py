@@ -42,9 +42,8 @@ STANDBY = "its server is a standby, which takes no writes"
 class PostgresStorage(Storage):
     """One connection to a vault's database. Calls raise ServerError, StorageError."""
 
-    def __init__(self, link: Link, read_only: bool = False) -> None:
+    def __init__(self, link: Link) -> None:
         self._link = link
-        self._read_only = read_only
         engine = PostgresEngine(link)
         self._use(engine)
         self.slots = _Slots(engine)
@@ -62,7 +61,7 @@ class PostgresStorage(Storage):
         """Connect to an address. Whether the vault is there, :attr:`exists` says."""
         assert isinstance(path, Address)
         read_only = read_only or bool(access.read_only)
-        made = cls(Link(path, read_only=read_only, patience=patience), read_only)
+        made = cls(Link(path, read_only=read_only, patience=patience))
         made.choose()
         return made
 

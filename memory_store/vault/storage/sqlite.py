@@ -200,7 +200,7 @@ class Storage:
         return self.engine.has(SETTINGS_TABLE)
 
     def take_name(self, target: Path) -> None:
-        """Be the vault of that name from now on: of a file, whoever renames it sees to that."""
+        """Be the vault of that name from now on: a file is renamed by the caller."""
         self.erase_traces()
 
     def copy_to(self, target: Path) -> None:
