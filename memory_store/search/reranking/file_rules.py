@@ -136,8 +136,8 @@ def by_file_rules(
 ) -> list[Scored]:
     """Opened ``results`` after every rule of the recipe, best first.
 
-    Coherence, definition, proximity, stem match, noise, saturation; sorted again after each; ``trace`` notes each order.
-    Boosts may lift a score above 1: then all are divided by the highest, which leaves the order
+    Coherence, definition, proximity, stem match, noise, saturation; sorted again after each;
+    ``trace`` notes each order. Boosts may lift a score above 1: then all are divided by the highest, which leaves the order
     as it is.
     """
     trace, facts = trace or Trace(), facts or SourceFacts()
@@ -189,7 +189,7 @@ def coherent(results: Sequence[Scored], factor: float, of: FileOf = file_of_resu
 def defining_first(
     results: Sequence[Scored], facts: SourceFacts, recipe: Recipe, of: FileOf = file_of_result
 ) -> list[Scored]:
-    """Scores of what defines a name of the query multiplied, once more where the file is called so."""
+    """Scores of what defines a name of the query multiplied, and again in a file of that name."""
     symbol = facts.symbol_like
     usual = recipe.symbol_definition_factor if symbol else recipe.definition_factor
     moved = []
