@@ -137,8 +137,8 @@ def by_file_rules(
     """Opened ``results`` after every rule of the recipe, best first.
 
     Coherence, definition, proximity, stem match, noise, saturation; sorted again after each;
-    ``trace`` notes each order. Boosts may lift a score above 1: then all are divided by the highest, which leaves the order
-    as it is.
+    ``trace`` notes each order. Boosts may lift a score above 1: then all are divided by the
+    highest, which leaves the order as it is.
     """
     trace, facts = trace or Trace(), facts or SourceFacts()
     boost, least, of = recipe.stem_boost, recipe.stem_share, _filed(results)
