@@ -93,10 +93,14 @@ class Definition(Struct, frozen=True):
 
 def defined_names(text: str) -> list[str]:
     """The names that a text defines, as they are spelled, in order; what looks like it, too."""
-    found = (
-        match["name"] or match["bound"] or match["called"] for match in _defined().finditer(text)
-    )
+    found = (match["name"] or match["bound"] or match["called"] for match in _defined_in(text))
     return [name for name in found if name not in _NO_NAME]
+
+
+def _defined_in(text: str) -> Iterator[Any]:
+    """What looks like a definition. Half a character, which RE2 does not take, is a name nowhere."""
+    found: Iterator[Any] = _defined().finditer(text.encode("utf-8", "replace").decode())
+    return found
 
 
 @cache
@@ -139,7 +143,7 @@ def enclosing(found: list[Definition], start: int, end: int) -> Definition | Non
 
 def found_by_lines(text: str) -> list[Definition]:
     found = []
-    for match in _defined().finditer(text):
+    for match in _defined_in(text):
         name = match["name"] or match["bound"] or match["called"]
         if name in _NO_NAME:
             continue
