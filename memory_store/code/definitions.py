@@ -98,7 +98,7 @@ def defined_names(text: str) -> list[str]:
 
 
 def _defined_in(text: str) -> Iterator[Any]:
-    """What looks like a definition. Half a character, which RE2 does not take, is a name nowhere."""
+    """What looks like a definition. Half a character, which RE2 does not take, names nothing."""
     found: Iterator[Any] = _defined().finditer(text.encode("utf-8", "replace").decode())
     return found
 
