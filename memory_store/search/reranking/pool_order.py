@@ -151,9 +151,11 @@ class Reading:
     def _by_file_rules(self, opened: Sequence[Scored]) -> Reranked:
         """In the order of the files that memories came from, which is final."""
         from memory_store.search.reranking.file_rules import by_file_rules
+        from memory_store.search.reranking.source_facts import source_facts
 
-        search = self.search
-        results = by_file_rules(opened, search.recipe, search.analysis.keywords, search.trace)
+        search, facts = self.search, source_facts(self.search)
+        keywords = search.analysis.keywords
+        results = by_file_rules(opened, search.recipe, keywords, facts, search.trace)
         return Reranked(tuple(results), 0, False, False, FILE_RULES, settled=True)
 
     def _adjusted(self, answer: Reranked) -> list[Scored]:
