@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from postgres_line import line_to
 from postgres_server import Server, server_or_skip
 
 from memory_store import BadInputError, MemoryStore, NotAVaultError
@@ -23,6 +24,7 @@ from memory_store.cli import main
 from memory_store.errors import StorageError
 from memory_store.records import MemoryDraft
 from memory_store.vault.storage import Storage
+from memory_store.vault.storage.postgres_link import let_go
 from memory_store.vault.storage.transfer import TABLES, copy_vault, count
 
 Make = Callable[..., MemoryStore]
@@ -155,6 +157,64 @@ def test_a_vault_is_lived_in(on_server: MemoryStore, key_file: Path) -> None:
     with MemoryStore.open(store.path, key_file=key_file) as again:
         assert again.older() is None
         assert len(again.list(limit=100)) == 32
+
+
+def test_a_batch_an_unlock_and_a_search_wait_few_times_for_the_server(
+    postgres: Server, key_file: Path, tiny_model: Path, private_folders: Path
+) -> None:
+    def waits(done: Callable[[], object]) -> int:
+        before = line.waits
+        done()
+        return line.waits - before
+
+    with line_to(postgres) as line:
+        model, place = str(tiny_model), line.address()
+        store, _ = MemoryStore.create(place, key_file=key_file, embedder=model)
+        with store:
+            store.add_many(drafts(64))
+            store.search("heron", mode="keyword")
+            assert waits(lambda: store.add_many(drafts(64, first=64))) <= 12
+            for mode in ("keyword", "hybrid"):
+                for _ in range(3):  # reads what it needs of the index, and has statements prepared
+                    store.search("heron weir", mode=mode)
+                assert waits(lambda m=mode: store.search("heron weir", mode=m)) <= 3  # type: ignore[misc]
+            assert waits(lambda: store.list(limit=64)) <= 3
+        for _ in range(6):  # until every connection has its statements prepared
+            opened: list[MemoryStore] = []
+            again = waits(lambda o=opened: o.append(MemoryStore.open(place, key_file=key_file)))  # type: ignore[misc]
+            opened[0].close()
+        assert again <= 12
+        let_go()
+
+
+def test_a_new_vault_beside_others_is_read_by_its_keys(
+    postgres: Server, key_file: Path, private_folders: Path
+) -> None:
+    """Even where the planner knows of the others alone, and takes the new one for empty."""
+    postgres.sql("create database crowded")
+
+    def made() -> MemoryStore:
+        place = postgres.address(database="crowded")
+        return MemoryStore.create(place, key_file=key_file, topics="memory")[0]
+
+    def looked_at() -> int:
+        let_go()
+        counted = "select idx_tup_fetch from pg_stat_user_tables where relname = 'memory_bodies'"
+        return int(postgres.sql(counted, database="crowded")[0])
+
+    with made() as store:
+        store.add_many(drafts(300), embed=False)
+    tables = ("memories", "memory_bodies")
+    off = [f"alter table memory_store.{one} set (autovacuum_enabled = off)" for one in tables]
+    postgres.sql(*off, "analyze", database="crowded")
+    with made() as store:
+        store.add_many(drafts(300), embed=False)
+        store.list(limit=20)
+        place = store.path
+    before = looked_at()
+    with MemoryStore.open(place, key_file=key_file) as store:
+        assert len(store.list(limit=20)) == 20
+    assert looked_at() - before < 100
 
 
 def test_what_a_changed_row_says_is_refused(on_server: MemoryStore, postgres: Server) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,11 @@ from memory_store.vault.storage.segments import Segments
 from memory_store.vault.storage.sqlite import CatchesUp, Storage
 
 _READ_ONE_MOMENT = "begin isolation level repeatable read, read only"
-_WRITE = "begin; update vault_head set revision = revision + 1"
+_WRITE = "update vault_head set revision = revision + 1"
 _GREETING = f"""
     select set_config('memory_store.vault', coalesce(
         (select vault::text from {BASE}.vaults where name = %s), ''), false),
+        (select format from {BASE}.vaults where name = %s),
         case when current_setting('synchronous_commit') in ('off', 'local')
         then set_config('synchronous_commit', 'on', false) end
 """
@@ -42,9 +43,13 @@ STANDBY = "its server is a standby, which takes no writes"
 class PostgresStorage(Storage):
     """One connection to a vault's database. Calls raise ServerError, StorageError."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        engine = PostgresEngine(link)
+    counted = True
+
+    def __init__(self, address: Address, *, read_only: bool, patience: float) -> None:
+        """``patience``: seconds that it waits for another writer."""
+        self._found: int | None = None
+        self._link = Link(address, read_only=read_only, patience=patience, greeting=self._choose)
+        engine = PostgresEngine(self._link)
         self._use(engine)
         self.slots = _Slots(engine)
         self.segments = _Segments(engine)
@@ -58,30 +63,25 @@ class PostgresStorage(Storage):
         access: FileAccess = WRITABLE,
         patience: float = BUSY_SECONDS,
     ) -> PostgresStorage:
-        """Connect to an address. Whether the vault is there, :attr:`exists` says."""
+        """Connect to an address, when it is first used."""
         assert isinstance(path, Address)
-        read_only = read_only or bool(access.read_only)
-        made = cls(Link(path, read_only=read_only, patience=patience))
-        made.choose()
-        return made
+        return cls(path, read_only=read_only or bool(access.read_only), patience=patience)
 
-    def choose(self) -> None:
-        """Say to the server which vault this session is about."""
-        name = self._link.address.vault
-        self._there = False
+    def _choose(self, connection: Any) -> None:
+        """Say to the server which vault this session is about, and note its format."""
+        self._found = None
+        with suppress(UndefinedTable):
+            chosen = connection.execute(_GREETING, (self._link.address.vault,) * 2).fetchone()
+            self._found = chosen[1]
 
-        def greet(connection: Any) -> None:
-            try:
-                chosen = connection.execute(_GREETING, (name,)).fetchone()
-            except UndefinedTable:
-                return
-            self._there = bool(chosen[0])
-
-        self._link.greet(greet)
+    def format_found(self) -> int | None:
+        """The vault's format when the connection was made; None where there was no vault."""
+        self._link.run(lambda connection: None)
+        return self._found
 
     @property
     def exists(self) -> bool:
-        return self._there
+        return self.format_found() is not None
 
     def close(self) -> None:
         self.end_reading()
@@ -95,12 +95,12 @@ class PostgresStorage(Storage):
 
     @contextmanager
     def transaction(self, keys: CatchesUp | None = None) -> Iterator[None]:
-        self._link.begin(_WRITE)
+        self._link.begin_writing(_WRITE)
         try:
             if keys is not None:
                 keys.catch_up(self)
             yield
-            self._link.end("commit")
+            self._link.commit()
         except BaseException:
             self.end_reading()
             raise
@@ -116,12 +116,17 @@ class PostgresStorage(Storage):
         finally:
             self.end_reading()
 
-    def begin_reading(self) -> None:
-        self._link.begin(f"{_READ_ONE_MOMENT}; select 1")
+    def begin_reading(self) -> int:
+        self._link.begin(_READ_ONE_MOMENT)
+        try:
+            return self.revision()
+        except BaseException:
+            self.end_reading()
+            raise
 
     def end_reading(self) -> None:
         if self.in_transaction:
-            self._link.end("rollback")
+            self._link.roll_back()
 
     def revision(self) -> int:
         return int(self._ask("select revision from vault_head"))
@@ -181,7 +186,7 @@ class PostgresStorage(Storage):
                 )
 
         self._link.run(make)
-        self.choose()
+        self._link.run(self._choose)
 
     def create_later_tables(self) -> None:
         """They are there."""
@@ -193,7 +198,7 @@ class PostgresStorage(Storage):
         self._link.run(lambda one: one.execute("update vault_head set format = %s", (number,)))
 
     def _ask(self, statement: str) -> Any:
-        row = self._link.run(lambda one: one.execute(statement).fetchone())
+        row = self._link.answer(lambda one: one.execute(statement)).fetchone()
         if row is None:
             raise StorageError(f"{self._link.address}: the vault is gone from the database")
         return row[0]
@@ -245,12 +250,12 @@ def server_access(address: Address) -> FileAccess:
 def check_is_vault_there(address: Address) -> None:
     """Raise NotAVaultError, FormatError or StorageError unless this version reads the vault."""
     with closing(PostgresStorage.open(address, read_only=True)) as storage:
-        if not storage.exists:
+        found = storage.format_found()
+        if found is None:
             raise NotAVaultError(
                 f"{address}: no vault {address.vault!r} in this database. To make one: "
                 f"memory-store init {shlex.quote(str(address))}"
             )
-        found = storage.format()
     if found != FORMAT_VERSION:
         raise FormatError(
             f"{address}: a vault of format {found}; this version reads format {FORMAT_VERSION}"
