@@ -379,6 +379,7 @@ class MemoryStore(Actions):
         topics: str | None = None,
         embedder: str | None = None,
         device_key: bool = True,
+        model: str | None = None,
     ) -> tuple[MemoryStore, str]:
         """A new vault, opened, and its recovery code (shown once, stored nowhere in clear).
 
@@ -386,6 +387,8 @@ class MemoryStore(Actions):
         folder, so that the file alone cannot be guessed at; ``device_key=False`` for a passphrase
         that opens it on its own.
         ``topics``: see :meth:`set_topics`; a strict vault has them in memory in any case.
+        ``model`` is the embedding model that the vault is to have (else the usual one of whoever
+        embeds first); ``embedder`` is one for this object alone.
 
         Raises BadInputError without any key, or when the file holds a vault already.
         """
@@ -400,7 +403,7 @@ class MemoryStore(Actions):
             device_key=device_key,
         )
         recovery, recovery_code = new_recovery()
-        vault = create_vault(database, [*secrets, recovery], profile, topics)
+        vault = create_vault(database, [*secrets, recovery], profile, topics, model)
         return MemoryStore(vault, embedder=embedder), recovery_code
 
     @staticmethod
