@@ -57,7 +57,7 @@ class PostgresEngine:
         way, table, columns = _parsed(into)
         if way == "or replace ":
             self._make_room(table, columns, rows)
-        values = ", ".join(f"%s::{COLUMNS[table][name]}[]" for name in columns)
+        values = ", ".join(f"%b::{COLUMNS[table][name]}[]" for name in columns)
         ignored = " on conflict do nothing" if way == "or ignore " else ""
         self._check(writes=True)
         statement = (
@@ -73,7 +73,7 @@ class PostgresEngine:
             if not set(key) <= set(columns):
                 continue
             places = [columns.index(name) for name in key]
-            marks = ", ".join(f"%s::{COLUMNS[table][name]}[]" for name in key)
+            marks = ", ".join(f"%b::{COLUMNS[table][name]}[]" for name in key)
             statement = (
                 f"delete from {table} where ({', '.join(key)}) in (select * from unnest({marks}))"
             )

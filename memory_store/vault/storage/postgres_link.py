@@ -37,6 +37,7 @@ CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 300  # the longest: the sealed index of a large vault over a slow line
 WAITS = (0.0, 0.2, 1.0, 3.0)  # seconds before each try to reach a server that was away
 MOST_IDLE = 8  # connections to one database, for any of its vaults, that wait to be used again
+BEGUN = (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR)
 LOCAL = ("localhost", "127.0.0.1", "::1")
 PLAIN = ("disable", "allow", "prefer")
 Answer = TypeVar("Answer")
@@ -148,9 +149,9 @@ class Link:
         """End a transaction, if its connection is still there. The answer is not waited for: it
         would say nothing."""
         self._leave_pipe()
-        connection, asked = self._opened, not self._beginning
+        connection, heard = self._opened, not self._unheard
         self.in_transaction, self._beginning = False, ""
-        if connection is not None and asked and not connection.closed:
+        if connection and heard and connection.pgconn.transaction_status in BEGUN:
             try:
                 connection.pgconn.send_query(b"rollback")
                 self._unheard = True
