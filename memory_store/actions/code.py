@@ -204,6 +204,8 @@ def read(
     earlier answer) spares the text of a file that is still the same. Raises NotFoundError,
     BadInputError.
     """
+    if budget is not None and budget < 1:
+        raise BadInputError("budget: at least 1 token", "budget")
     if snap not in (None, "function"):
         raise BadInputError(f"snap: no {snap!r}; there is: function", "snap")
     repository = repository_of(opened, collection)
