@@ -20,6 +20,8 @@ class Line:
     def __init__(self, server: Server, listening: socket.socket, folder: str) -> None:
         self.waits = 0
         """How often a client asked something and waited for the answer."""
+        self.received = 0
+        """Bytes of the server's."""
         self.cut_before: Chunk = lambda sent: False
         """Whether a connection is cut before these bytes of a client's reach the server."""
         self.cut_behind: Chunk = lambda sent: False
@@ -48,6 +50,7 @@ class Line:
                 with suppress(OSError):
                     while received := server.recv(1 << 16):
                         answered[0] = True
+                        self.received += len(received)
                         client.sendall(received)
                 with suppress(OSError):
                     client.shutdown(socket.SHUT_RDWR)

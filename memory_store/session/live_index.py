@@ -177,7 +177,7 @@ class LiveIndex:
         for gone in [known for known in self._loaded if known not in wanted]:
             self._leave(self._loaded.pop(gone).segment)
         missing = {row.id: row for row in rows if row.id not in self._loaded}
-        for part in storage.segments.parts([*missing], ["main", "vectors"]):
+        for part in storage.segments.parts([*missing], ["main", "vectors"], kept=True):
             row = missing[part[0]]
             keys = self._keyring.of(row.collection)
             late = partial(self._sealed_pairs, row.id), partial(self._sealed_extra, row.id)
@@ -195,7 +195,7 @@ class LiveIndex:
         """
         with self._lock:
             self._keyring.check_open()
-            found = dict(self._connection.segments.parts([segment], ["pairs"]))
+            found = dict(self._connection.segments.parts([segment], ["pairs"], kept=True))
         if segment not in found:
             raise _superseded()
         return found[segment]["pairs"]
@@ -206,7 +206,7 @@ class LiveIndex:
         with self._lock:
             self._keyring.check_open()
             with self._connection.reading() as storage:
-                found = storage.segments.extra(segment, kind)
+                found = storage.segments.extra(segment, kind, kept=True)
                 if found is None and not storage.segments.is_there(segment):
                     raise _superseded()
         return found

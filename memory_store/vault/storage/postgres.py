@@ -10,7 +10,7 @@ time, and what a reader finds there names one state of the vault: the counter ha
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,10 @@ from memory_store.vault.storage.postgres_engine import PostgresEngine
 from memory_store.vault.storage.postgres_link import Link, UndefinedTable
 from memory_store.vault.storage.postgres_schema import BASE, COLUMNS, schema_statements
 from memory_store.vault.storage.schema import FORMAT_VERSION
-from memory_store.vault.storage.segments import Segments
+from memory_store.vault.storage.segment_cache import MARK_BYTES, SegmentCache, segment_cache
+from memory_store.vault.storage.segments import PARTS, Segments
 from memory_store.vault.storage.sqlite import CatchesUp, Storage
+from memory_store.vault.storage.table import LISTED, listed
 
 _READ_ONE_MOMENT = "begin isolation level repeatable read, read only"
 _WRITE = "update vault_head set revision = revision + 1"
@@ -224,12 +226,74 @@ def _as_bytes(name: str) -> str:
 
 
 class _Segments(Segments):
-    """Segments, and changes that are numbered by the vault and not by the database."""
+    """Segments, whose parts are kept on this machine, and changes that are numbered by the vault
+    and not by the database."""
+
+    def parts(
+        self, ids: Sequence[str], names: Sequence[str] = PARTS, *, kept: bool = False
+    ) -> Iterator[tuple[str, dict[str, bytes]]]:
+        cache = segment_cache() if kept else None
+        if cache is None:
+            yield from super().parts(ids, names)
+            return
+        cut = ", ".join(f"{_begun(one)}, octet_length({one})" for one in names)
+        query = f"select id, {cut} from vault_segments where id {LISTED}"
+        missing = []
+        for segment, *cells in self._all(query, (listed(ids),)):
+            held = {
+                name: _whole(cache, f"{segment}|{name}", begun, length)
+                for name, begun, length in zip(names, cells[::2], cells[1::2], strict=True)
+            }
+            found = {name: sealed for name, sealed in held.items() if sealed is not None}
+            if len(found) == len(names):
+                yield segment, found
+            else:
+                missing.append(segment)
+        for segment, fetched in super().parts(missing, names) if missing else ():
+            for name, sealed in fetched.items():
+                if len(sealed) > SMALL:
+                    cache.write(f"{segment}|{name}", sealed)
+            yield segment, fetched
+
+    def extra(self, segment: str, kind: str, *, kept: bool = False) -> bytes | None:
+        cache, place = segment_cache() if kept else None, f"{segment}|{kind}"
+        if cache is None:
+            return super().extra(segment, kind)
+        found = self._first(
+            f"select {_begun('sealed')}, octet_length(sealed) from vault_segment_parts "
+            "where segment = ? and kind = ?",
+            (segment, kind),
+        )
+        whole = _whole(cache, place, *found) if found else None
+        if whole is None and found:
+            whole = super().extra(segment, kind)
+            if whole is not None:
+                cache.write(place, whole)
+        return whole
+
+    def delete(self, ids: Iterable[str]) -> None:
+        gone, cache = [*ids], segment_cache()
+        super().delete(gone)
+        if cache is not None:
+            cache.drop(f"{one}|{part}" for one in gone for part in PARTS)
 
     def log(self, collection: str, memories: Sequence[str], operation: str) -> None:  # type: ignore[override]
         first = self.newest_change() + 1
         rows = [(first + n, collection, one, operation) for n, one in enumerate(memories)]
         self._insert("into vault_changes (sequence, collection, memory, operation)", *rows)
+
+
+SMALL = 16_384  # bytes of a part that is fetched with what says which one it is
+
+
+def _begun(name: str) -> str:
+    """A part as far as it says which one it is; all of a small one."""
+    much = f"case when octet_length({name}) > {SMALL} then {MARK_BYTES} else {SMALL} end"
+    return f"substr({name}, 1, {much})"
+
+
+def _whole(cache: SegmentCache, place: str, begun: bytes, length: int) -> bytes | None:
+    return begun if length <= SMALL else cache.read(place, begun, length)
 
 
 def open_storage(address: Address, **options: Any) -> PostgresStorage:
