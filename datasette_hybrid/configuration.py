@@ -21,6 +21,9 @@ from typing import Any
 
 from datasette.utils import StartupError
 
+from memory_store.errors import BadInputError
+from memory_store.host import Address, is_address
+
 from . import compat
 
 IDLE_MINUTES = 15.0
@@ -38,7 +41,7 @@ KNOWN = frozenset(
     {
         *("key-file", "passphrase", "allow", "idle-minutes", "private-queries", "table-function"),
         *("expander", "keyring", "absolute-hours", "audit", "search-processes"),
-        "background-embedding",
+        *("background-embedding", "storage"),
     }
 )
 UNIX = "unix"  # a Unix socket, in the place of an address
@@ -66,7 +69,8 @@ class DatabaseSettings:
     SQL may select from ``hybrid_search()``, where this Python can have that. ``search_processes``:
     so many of them search, beside a server that stays; with 0 the server searches by itself.
     ``background_embedding``: such a server embeds what was imported in words while the vault is
-    open; otherwise an upload embeds what it brings itself.
+    open; otherwise an upload embeds what it brings itself. ``storage``: where the vault stands that
+    is no file.
     """
 
     database: str
@@ -82,6 +86,7 @@ class DatabaseSettings:
     table_function: bool = True
     search_processes: int = SEARCH_PROCESSES
     background_embedding: bool = True
+    storage: Address | None = None
 
     def allow_block(self, action: str) -> Any:
         """Who may do ``action``: what was configured, else the actor ``root``."""
@@ -163,8 +168,35 @@ def _settings(database: str, options: Any) -> DatabaseSettings:
         expander=_model(database, options.get("expander")),
         table_function=_said(options.get("table-function", "auto")) != "off",
         background_embedding=_switch(database, options, "background-embedding", usual=True),
+        storage=_storage(database, options.get("storage")),
         search_processes=_processes(database, options.get("search-processes", SEARCH_PROCESSES)),
     )
+
+
+def _storage(database: str, value: Any) -> Address | None:
+    """The address of a database on a server, which goes by Datasette's name of it in messages.
+
+    A reference alone is taken: it may hold a password, and hosts are nothing to show to visitors.
+    """
+    if value is None:
+        return None
+    if not _is_reference(value):
+        raise _RefusedError(
+            f"{database}: storage: {{$env: VARIABLE}} or {{$file: PATH}} expected, which holds the "
+            "address of a PostgreSQL database. Datasette shows its configuration to others"
+        )
+    address = resolved(value)
+    if address is None:
+        raise _RefusedError(f"{database}: storage: its variable or file is missing")
+    if not is_address(address):
+        raise _RefusedError(
+            f"{database}: storage: an address expected, such as postgresql://ann@db.example/work. "
+            "A vault in a file is given to Datasette itself: datasette notes.db"
+        )
+    try:
+        return Address(address, label=database)
+    except BadInputError as error:
+        raise _RefusedError(f"{database}: storage: {error}") from None
 
 
 def _processes(database: str, value: Any) -> int:

@@ -31,6 +31,7 @@ from memory_store.host import SETTINGS_TABLE, sqlite3
 from .compat import ACTIONS
 from .permissions.asker import NO_ASKER, Asker, asker
 from .permissions.tables import SEALED, Access, access_of, needed
+from .tables.order import in_order
 from .vaults import registry
 
 OK, DENY, IGNORE = sqlite3.SQLITE_OK, sqlite3.SQLITE_DENY, sqlite3.SQLITE_IGNORE
@@ -129,7 +130,7 @@ class GuardedCursor(sqlite3.Cursor):
 
     def execute(self, sql: Any, *parameters: Any) -> Any:
         """As SQLite does; what is refused fails as other faulty SQL does."""
-        return self._guarded(super().execute, sql, *parameters)
+        return self._guarded(super().execute, in_order(sql), *parameters)
 
     def executemany(self, sql: Any, *parameters: Any) -> Any:
         """The same, many times."""

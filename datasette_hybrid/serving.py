@@ -44,6 +44,7 @@ def start(datasette: Any) -> Callable[[], Awaitable[None]]:
     print_no_variables()
     print_no_sql()
     vaults = vaults_of(datasette)
+    vaults.attach()
 
     async def opening() -> None:
         free_cursors(datasette)
@@ -209,6 +210,7 @@ def functions_of(datasette: Any, database: str, *, silent: bool = False) -> Hybr
             if named in (None, database):
                 raise
             return StoreAndGrants(None, NO_GRANTS)  # as where there is one, but not for the asker
+        vault.check_answers()
         grants = asker.get().on(vault.database)
         if not grants:
             return StoreAndGrants(None, NO_GRANTS)

@@ -43,34 +43,37 @@ def refuse_password(argument: str) -> None:
 class Address(type(Path())):  # type: ignore[misc]
     """Where a vault stands that is no file: every room hands it on as it does a path.
 
-    As text it is ``postgresql://ann@db.example/work?vault=notes``, without the password. What is
-    asked of a path about its file has the answers that let the storage decide.
+    As text it is ``postgresql://ann@db.example/work?vault=notes``, without the password; or its
+    ``label``, where those who read messages need not know user and host. What is asked of a path
+    about its file has the answers that let the storage decide.
     """
 
     text: str
     vault: str
     password: str
+    label: str
 
-    def __new__(cls, given: str, password: str = "") -> Address:
+    def __new__(cls, given: str, password: str = "", label: str = "") -> Address:
         made: Address = super().__new__(cls, NOWHERE)
         made.text, made.vault, found = _parsed(given)
-        made.password = password or found
+        made.password, made.label = password or found, label
         return made
 
-    def __init__(self, given: str, password: str = "") -> None:
+    def __init__(self, given: str, password: str = "", label: str = "") -> None:
         if sys.version_info >= (3, 12):
             super().__init__(NOWHERE)
 
     def __str__(self) -> str:
-        return self.text
+        return self.label or self.text
 
-    __fspath__ = __str__
+    def __fspath__(self) -> str:
+        return self.text
 
     def __repr__(self) -> str:
         return f"Address({self.text!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Address, (self.text, self.password)
+        return Address, (self.text, self.password, self.label)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Address) and other.text == self.text
@@ -80,7 +83,7 @@ class Address(type(Path())):  # type: ignore[misc]
 
     @property
     def name(self) -> str:
-        return self.text
+        return str(self)
 
     @property
     def parent(self) -> Address:

@@ -7,6 +7,7 @@ environment comes before it, and an option of a command before both.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +26,7 @@ from memory_store.paths import (
     config_folder,
     data_folder,
     home_path,
+    replace_file,
 )
 
 VARIABLES = {
@@ -57,6 +59,29 @@ def default_vault() -> Path:
     """
     named = chosen(DB_VARIABLE)
     return vault_path(named, home_path) if named else data_folder() / DEFAULT_NAME
+
+
+def choose(name: str, value: str) -> Path:
+    """Set a setting whose value is a text; everything else in the file stays as it is.
+
+    Returns the file. Raises BadInputError where the setting is written in a way that takes more
+    than a line, and as :func:`chosen`.
+    """
+    import yaml
+
+    before, file = settings(), config_folder() / CONFIG_FILE
+    lines = file.read_text("utf-8").splitlines() if before or file.exists() else []
+    kept = [line for line in lines if not re.match(rf"{re.escape(name)}\s*:", line)]
+    line = yaml.safe_dump({name: value}, allow_unicode=True).strip()
+    content = "\n".join([*kept, line]) + "\n"
+    try:
+        after = yaml.safe_load(content)
+    except yaml.YAMLError:
+        after = None
+    if not isinstance(after, dict) or after.keys() != {*before, name} or after[name] != value:
+        raise BadInputError(f"{file}: write the line {line} into it yourself", "config.yaml")
+    replace_file(file, content.encode())
+    return file
 
 
 def settings() -> Mapping[str, Any]:

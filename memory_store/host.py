@@ -8,6 +8,7 @@ from __future__ import annotations
 from memory_store import plain_text
 from memory_store.actions.edits import checked_rows
 from memory_store.actions.trail import COLUMNS, Total, Wanted, totals
+from memory_store.addresses import Address, is_address
 from memory_store.assistants import answer_over_http, require_sdk
 from memory_store.assistants.allowance import Allowances
 from memory_store.assistants.assistant import Access, Assistant, access_of, least, only

@@ -214,6 +214,7 @@ class MemoryStore(Actions):
     import_paths = late(lambda: actions.writes.import_paths)
     run_import = late(lambda: actions.writes.run_import)
     sources = late(lambda: actions.sources.sources)
+    gone_on = late(lambda: actions.sources.gone_on)
     forget_source = late(lambda: actions.sources.forget_source)
     edit_source = late(lambda: actions.sources.edit_source)
     memories_of_source = late(lambda: actions.sources.memories_of_source)
@@ -378,6 +379,7 @@ class MemoryStore(Actions):
         topics: str | None = None,
         embedder: str | None = None,
         device_key: bool = True,
+        model: str | None = None,
     ) -> tuple[MemoryStore, str]:
         """A new vault, opened, and its recovery code (shown once, stored nowhere in clear).
 
@@ -385,6 +387,8 @@ class MemoryStore(Actions):
         folder, so that the file alone cannot be guessed at; ``device_key=False`` for a passphrase
         that opens it on its own.
         ``topics``: see :meth:`set_topics`; a strict vault has them in memory in any case.
+        ``model`` is the embedding model that the vault is to have (else the usual one of whoever
+        embeds first); ``embedder`` is one for this object alone.
 
         Raises BadInputError without any key, or when the file holds a vault already.
         """
@@ -399,7 +403,7 @@ class MemoryStore(Actions):
             device_key=device_key,
         )
         recovery, recovery_code = new_recovery()
-        vault = create_vault(database, [*secrets, recovery], profile, topics)
+        vault = create_vault(database, [*secrets, recovery], profile, topics, model)
         return MemoryStore(vault, embedder=embedder), recovery_code
 
     @staticmethod

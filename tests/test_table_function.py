@@ -40,6 +40,10 @@ class Numbers:
 
     name = "numbers"
     columns: ClassVar[dict[str, str]] = {"rank": "integer", "word": "text", "share": "real"}
+    parameters: ClassVar[dict[str, str | None]] = {
+        "query": "what to search for is missing",
+        "options": None,
+    }
 
     def __init__(self) -> None:
         self.asked: list[tuple[Any, Any]] = []
@@ -54,6 +58,17 @@ class Numbers:
         return [(n, f"{query} {n}", 1 / n) for n in range(1, count + 1)]
 
 
+class Letters:
+    """A table function: ``letters()`` needs no argument, and its rows are in no order."""
+
+    name = "letters"
+    columns: ClassVar[dict[str, str]] = {"letter": "text"}
+    parameters: ClassVar[dict[str, str | None]] = {"first": None}
+
+    def rows(self, first: Any) -> Sequence[tuple[Any, ...]]:
+        return [(one,) for one in (first, "b", "a") if one]
+
+
 @pytest.fixture(params=modules(), ids=lambda module: module.__name__)
 def module(request: pytest.FixtureRequest) -> ModuleType:
     """Every module whose connections this Python has."""
@@ -66,14 +81,20 @@ def numbers() -> Numbers:
 
 
 @pytest.fixture
-def ask(module: ModuleType, numbers: Numbers) -> Any:
-    """Runs SQL on a connection with the function and a table of two questions."""
+def connection(module: ModuleType, numbers: Numbers) -> Any:
+    """One with the function and a table of two questions."""
     connection = module.connect(":memory:")
     add_table_function(connection, numbers)
     connection.execute("create table questions (id integer primary key, text text)")
     connection.execute("insert into questions values (1, 'boat'), (2, 'storm')")
-    yield lambda sql, *parameters: connection.execute(sql, parameters).fetchall()
+    yield connection
     connection.close()
+
+
+@pytest.fixture
+def ask(connection: Any) -> Any:
+    """Runs SQL on that connection."""
+    return lambda sql, *parameters: connection.execute(sql, parameters).fetchall()
 
 
 def test_rows_have_their_columns_in_order(ask: Any) -> None:
@@ -157,6 +178,19 @@ def test_a_refusal_is_the_statements_error_word_for_word(ask: Any, module: Modul
     assert len(ask("select * from numbers('a')")) == 3
 
 
+def test_a_connection_has_several_functions_and_one_may_need_no_argument(
+    ask: Any, connection: Any
+) -> None:
+    letters = Letters()
+    add_table_function(connection, letters)
+    assert ask("select * from letters") == ask("select * from letters()") == [("b",), ("a",)]
+    assert ask("select * from letters('c')") == [("c",), ("b",), ("a",)]
+    assert ask("select l.letter, n.word from letters() l, numbers(l.letter, 1) n order by 1") == [
+        ("a", "a 1"),
+        ("b", "b 1"),
+    ]
+
+
 def test_a_function_registered_again_answers_statements_prepared_before(
     module: ModuleType,
 ) -> None:
@@ -196,6 +230,7 @@ sqlite3 = importlib.import_module(sys.argv[1])
 
 class Numbers:
     name, columns = "numbers", {"rank": "integer", "word": "text"}
+    parameters = {"query": None, "options": None}
     def __init__(self, raises=None):
         self.raises = raises
     def rows(self, query, options):

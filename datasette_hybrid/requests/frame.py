@@ -37,6 +37,7 @@ TITLES = {
     404: "Nothing here",
     413: "Too long",
     429: "A moment, please",
+    503: "Not now",
 }
 TEMPLATES = Path(__file__).parent.parent / "templates"
 

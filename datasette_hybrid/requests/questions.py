@@ -27,8 +27,8 @@ from .. import compat
 from ..permissions.asker import asker
 from ..permissions.grants import may_see
 from ..vaults.embedding import lacks_vectors
-from ..vaults.registry import UnreadableVaultError, vaults_of
-from ..vaults.vault import Vault
+from ..vaults.registry import WATCH_SECONDS, UnreadableVaultError, vaults_of
+from ..vaults.vault import AwayError, Vault
 from .admission import QueueFullError, TooManyAttemptsError, work
 from .turns import let_others_go_first, turn_to_search
 
@@ -87,6 +87,8 @@ def retry_after(error: Exception) -> dict[str, str]:
     """The header that says when a refused request may be sent again, where that is known."""
     if isinstance(error, TooManyAttemptsError):
         return {"Retry-After": str(error.seconds)}
+    if isinstance(error, AwayError):
+        return {"Retry-After": str(round(WATCH_SECONDS))}
     return {"Retry-After": "1"} if isinstance(error, QueueFullError) else {}
 
 
@@ -120,6 +122,7 @@ async def vault_now(
 ) -> tuple[Vault, Grants]:
     """What :func:`vault_for` returns or raises, before any of the body is read."""
     vault = await visible_vault(datasette, request, database)
+    vault.check_answers()
     grants = asker.get().on(vault.database)
     if vault.locked:
         raise errors.LockedError(f"{vault.database} is locked: unlock it first")

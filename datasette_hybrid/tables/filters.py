@@ -1,8 +1,8 @@
 """``?_hybrid=query`` and the search box on Datasette's own page of memories: what a search finds.
 
 Boundary: without the search grant, or locked, no row is shown, as in SQL. Where a vault keeps
-queries out of addresses none is taken from one. The page keeps Datasette's order, filters, facets
-and formats; the order of the ranking is the search page's.
+queries out of addresses none is taken from one. The page keeps Datasette's filters, facets and
+formats; its rows stand in the order of relevance unless another is asked for.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from datasette.filters import FilterArguments
+from datasette.filters import FilterArguments, Filters
 from msgspec.structs import replace
 
 from memory_store.access import Grants
@@ -29,8 +29,11 @@ from ..requests.admission import QueueFullError
 from ..requests.frame import hybrid_path
 from ..vaults.registry import vaults_of
 from ..vaults.vault import Vault
+from . import order
 
 PARAMETER = "_hybrid"
+DESCRIPTION = "hybrid_description"
+"""Under which name a request's scope holds what was found, in words."""
 OPTION_PREFIX = "_hybrid_"
 BOX = "_search"
 """Datasette's own search box, which its page shows when a filter says that it supports it."""
@@ -55,12 +58,33 @@ async def found_memories(datasette: Any, request: Any, database: str) -> FilterA
     else:
         path = hybrid_path(datasette, database)
         ids, description = await _found(vault, grants, query, request, path)
+    after = order.after(request)
+    if after is None:
+        clause, place = order.FOUND, {}
+    else:
+        clause, place = order.RANKED, {"hybrid_after": ids.index(after) if after in ids else -1}
+        description = f"{description}, in order of relevance" if ids else description
+    request.scope[DESCRIPTION] = description
     return FilterArguments(
-        where_clauses=["id in (select value from json_each(:hybrid_found))"],
-        params={"hybrid_found": json.dumps(ids)},
+        where_clauses=[clause],
+        params={"hybrid_found": json.dumps(ids), **place},
         human_descriptions=[description],
         extra_context=context,
     )
+
+
+def shown_order(request: Any) -> dict[str, Any]:
+    """What the page says of the order of its rows, where it is that of relevance."""
+    if request.scope.get(order.SETTLED) is None:
+        return {}
+    asked = [
+        (name, value)
+        for name in request.args
+        if "__" in name or not name.startswith("_")
+        for value in request.args.getlist(name)
+    ]
+    said = Filters(sorted(asked)).human_description_en(extra=[request.scope[DESCRIPTION]])
+    return {"human_description_en": said, "sort": None, "sort_desc": None}
 
 
 def asked_for(request: Any) -> str:

@@ -79,7 +79,7 @@ def table_actions(datasette: Any, request: Any, database: str, table: str) -> li
     if ranked is None:
         return offered
     way = "The same search on the search page, with excerpts."
-    return [link(ranked, "In order of relevance", way), *offered]
+    return [link(ranked, "On the search page", way), *offered]
 
 
 def row_actions(datasette: Any, database: str, table: str, row: Any) -> list[Link]:
@@ -130,7 +130,7 @@ async def before_rendering(
     vault = _vault(datasette, str(database))
     if vault is None or vault.settings.private_queries:
         return {}
-    return {"search": filters.asked_for(request)}
+    return {"search": filters.asked_for(request), **filters.shown_order(request)}
 
 
 # -- in place of a page that is closed --------------------------------------------------
@@ -187,9 +187,7 @@ async def table_box(datasette: Any, request: Any, database: str, table: str) -> 
     ranked = _ranked(datasette, vault, request)
     if ranked is None:
         return None
-    return Markup(
-        '<p>Shown in the order of the table. <a href="{}">In order of relevance</a></p>'
-    ).format(ranked)
+    return Markup('<p><a href="{}">On the search page</a>, with excerpts</p>').format(ranked)
 
 
 async def _box(datasette: Any, request: Any, path: str, name: str, private_queries: bool) -> Markup:

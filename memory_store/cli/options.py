@@ -143,7 +143,7 @@ class Lent(Struct, frozen=True):
     ) -> AbstractContextManager[MemoryStore]:
         """The store, to be left open. Raises HereOnly where another vault or key is meant."""
         other_key = key_file is not None and os.path.realpath(key_file) not in self.key_files
-        if passphrase or other_key or os.path.realpath(database) != str(self.store.path):
+        if passphrase or other_key or database.resolve() != self.store.path:
             raise HereOnly("vault")
         named_as.set(database)
         return nullcontext(self.store)

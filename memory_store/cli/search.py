@@ -131,6 +131,9 @@ def show_answer(
     """Search, and print a page of the answer in a form; ``by_ref`` for one of a folder."""
     response = _page(store, asked, page)
     more = _more(response, asked, page)
+    if collections := {row.collection for row in response.rows if row.line is not None}:
+        behind = [] if by_ref else store.gone_on(collections)
+        response = replace(response, degraded=(*response.degraded, *behind))
     if by_ref:
         from memory_store.cli.folder import without_vault
 

@@ -13,13 +13,15 @@ import socket
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import click
 
-from memory_store.addresses import is_address
+from memory_store.addresses import Address
 from memory_store.cli.options import key_file_option
 from memory_store.cli.vault_argument import VaultCommand, database_argument
 from memory_store.errors import BadInputError
+from memory_store.paths import DB_VARIABLE
 
 HERE = "127.0.0.1"
 FIRST_PORT, MOST_TRIED = 8001, 20
@@ -36,6 +38,7 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
     \b
     memory-store serve
     memory-store serve work.db --port 8010
+    memory-store serve postgresql://ann@db.example/work
 
     You are signed in as the owner by a link that works once. A vault that a passphrase opens asks
     for it on the page. It runs until Ctrl-C, for this machine alone; for several people run
@@ -45,26 +48,42 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
 
     from memory_store.unlocking import KEY_FILE_VARIABLE, check_vault, keyring_may_open
 
-    if is_address(database):
-        raise BadInputError("the search page opens a file, and no vault on a server yet", "DB")
     check_vault(database)
-    by_keyring = False
+    options: dict[str, Any] = {}
     if key_file is not None:
         from memory_store.key_files import checked_key_file
 
         os.environ[KEY_FILE_VARIABLE] = str(checked_key_file(key_file, database))
     else:
-        by_keyring = keyring_may_open(database)
-    arguments = ["serve", str(database), "--root", "--host", HERE]
+        options = {"keyring": True} if keyring_may_open(database) else {}
+    if isinstance(database, Address):
+        options["storage"] = {"$env": _in_environment(database)}
+    name, files = _shown_as(database)
+    arguments = ["serve", *files, "--root", "--host", HERE]
     arguments += ["--port", str(_free_port(port)), *([] if no_browser else ["--open"])]
     with tempfile.TemporaryDirectory() as folder:
-        if by_keyring:
+        if options:
             settings = Path(folder, "metadata.json")
-            plugin = {"databases": {database.stem: {"keyring": True}}}
+            plugin = {"databases": {name: options}}
             settings.write_text(json.dumps({"plugins": {"datasette-hybrid": plugin}}))
             arguments += ["--metadata", str(settings)]
         click.echo("Stop with Ctrl-C. The link signs you in, once:", err=True)
         cli.main(arguments, prog_name="memory-store", standalone_mode=False)
+
+
+def _shown_as(database: Path) -> tuple[str, list[str]]:
+    """The name that Datasette gives a vault, and the file that it is given."""
+    if isinstance(database, Address):
+        return database.vault, []
+    return database.stem, [str(database)]
+
+
+def _in_environment(database: Address) -> str:
+    """The variable of this process in which Datasette finds the address, and its password."""
+    os.environ[DB_VARIABLE] = database.text
+    if database.password:
+        os.environ["PGPASSWORD"] = database.password
+    return DB_VARIABLE
 
 
 def _free_port(wanted: int | None) -> int:

@@ -109,7 +109,9 @@ def _delete_memories(store: MemoryStore, source: str, yes: bool) -> None:
 def _line(source: SourceInfo, number: int) -> str:
     when = f", {source.time[:16].replace('T', ' ')}" if source.time else ""
     failed = f", {source.failed} failed" if source.failed else ""
+    behind = f", {source.behind}" if source.behind else ""
     line = f"{memories(source.memories)} in {source.collection}{_given(source)}{when}{failed}"
+    line += behind
     line = printable_line(f"{line}  ({source.left_out})" if source.left_out else line)
     return f"{number}  {_path(source)}: {line}"
 
@@ -124,6 +126,8 @@ def _whole(source: SourceInfo) -> Iterator[str]:
     yield f"  {memories(source.memories)} in {printable_line(source.collection)}"
     if source.time:
         yield f"  last imported {source.time[:16].replace('T', ' ')}"
+    if source.commit:
+        yield f"  at commit {source.commit[:10]}{f', {source.behind}' if source.behind else ''}"
     for name, value in source.options.items():
         said = printable_line(f"{name}: {_words(value)}")
         yield f"  {said}"

@@ -28,7 +28,10 @@ class VaultPath(click.ParamType[Path]):
         from memory_store.configuration import default_vault
 
         usual = default_vault()  # an address in the environment may hold a password
-        return usual if str(value) == str(usual) else vault_path(value)
+        if str(value) == str(usual):
+            return usual
+        refuse_password(str(value))
+        return vault_path(value)
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
@@ -91,8 +94,6 @@ class VaultCommand(click.Command):
         given = self._given(ctx, args)
         if self.needs_none(args):
             args = [os.devnull, *args]
-        elif given and is_address(given[0]):
-            refuse_password(given[0])
         elif not self._names_a_vault(given):
             from memory_store.configuration import default_vault
 
@@ -127,6 +128,8 @@ class VaultCommand(click.Command):
         return list(every_one) if isinstance(every_one, (list, tuple)) else []
 
     def _names_a_vault(self, given: list[str]) -> bool:
+        if given and is_address(given[0]):
+            return True
         others = [one for one in self.params if isinstance(one, click.Argument)][1:]
         needed = sum(one.nargs if one.nargs > 0 else 1 for one in others if one.required)
         if len(given) <= needed:

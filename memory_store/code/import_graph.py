@@ -54,12 +54,17 @@ class ImportGraph(Struct, frozen=True):
     imported_by: tuple[tuple[int, ...], ...]
     unresolved: tuple[int, ...]
 
-    def hops(self, start: Iterable[int], most: int) -> dict[int, int]:
-        """Who depends on some files, directly or by others: place → how many steps away."""
+    def hops(self, start: Iterable[int], most: int, *, both_ways: bool = False) -> dict[int, int]:
+        """Who depends on some files, directly or by others: place → how many steps away.
+
+        ``both_ways``: and what they depend on.
+        """
+        ways = (self.imported_by, self.imports) if both_ways else (self.imported_by,)
         found = dict.fromkeys(start, 0)
         edge = list(found)
         for hop in range(1, most + 1):
-            edge = sorted({by for one in edge for by in self.imported_by[one]} - found.keys())
+            reached = {other for one in edge for way in ways for other in way[one]}
+            edge = sorted(reached - found.keys())
             found.update(dict.fromkeys(edge, hop))
         return found
 

@@ -23,7 +23,6 @@ SUM_MODULUS = 1 << (8 * TAG_BYTES)
 TERM_BYTES = 8
 STREAM_BLOCK = 1 << 20
 GRAM_BITS = 24  # 30,000 grams of a segment: 1 in 560 of its look-ups finds another's texts, too
-ID_TAG_BITS = 40  # 256 tags among a million memories: one chance in 4,000 that two are equal
 CACHED_TERMS = 400_000  # about 40 MB: every distinct word of a very large import
 
 
@@ -141,22 +140,6 @@ def _checked(tag: bytes) -> bytes:
     if len(tag) != TAG_BYTES:
         raise ValueError(f"a tag has {TAG_BYTES} bytes, not {len(tag)}")
     return tag
-
-
-class IdTagger(BlockKey):
-    """The keyed tags of memories' ids, those of a whole vault in one call."""
-
-    __slots__ = ()
-
-    def tags(self, id_words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """uint64 [n], each below 2 ** 40, for ids as uint64 [n, 2].
-
-        A hundred thousand ids take about a millisecond, by HMAC a third of a second.
-        """
-        import numpy as np
-
-        blocks = np.ascontiguousarray(id_words, dtype="<u8").tobytes()
-        return self.hashed(blocks) & np.uint64((1 << ID_TAG_BITS) - 1)
 
 
 class Adder(BlockKey):

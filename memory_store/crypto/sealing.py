@@ -6,7 +6,8 @@ were opened" is a count of what really happened. Errors name the place, never th
 
 A sealed value is ``format (1) ‖ suite (1) ‖ epoch (4) ‖ nonce (12) ‖ ciphertext ‖ tag (16)``. Its
 associated data is every one of those 18 header bytes and the place, each length-prefixed. What is
-encrypted is ``length (4) ‖ content ‖ zeros``, padded to a Padmé length.
+encrypted is ``length (4) ‖ content ‖ zeros``, padded to a Padmé length. Of values that are never
+stored, ``least`` may be smaller: all of one kind have the same length.
 """
 
 from __future__ import annotations
@@ -117,27 +118,27 @@ class SealingKey:
         return f"<SealingKey epoch {self.epoch}>"
 
 
-def padded_length(length: int) -> int:
+def padded_length(length: int, least: int = LEAST_PADDED) -> int:
     """The Padmé length for ``length`` bytes (Nikitin et al., PURBs, 2019): at most 12 % more."""
-    if length <= LEAST_PADDED:
-        return LEAST_PADDED
+    if length <= least:
+        return least
     exponent = length.bit_length() - 1
     kept_bits = exponent.bit_length()
     step = (1 << (exponent - kept_bits)) - 1
     return (length + step) & ~step
 
 
-def _pad(content: bytes | bytearray | memoryview) -> bytearray:
+def _pad(content: bytes | bytearray | memoryview, least: int) -> bytearray:
     """A copy of ``content`` to be encrypted, that :func:`seal` overwrites."""
     length = LENGTH.size + len(content)
-    zeros = bytes(padded_length(length) - length)
+    zeros = bytes(padded_length(length, least) - length)
     return bytearray().join((LENGTH.pack(len(content)), content, zeros))
 
 
-def _unpad(padded: bytearray) -> memoryview | None:
+def _unpad(padded: bytearray, least: int) -> memoryview | None:
     (length,) = LENGTH.unpack_from(padded)
     end = LENGTH.size + length
-    if end > len(padded) or padded_length(end) != len(padded):
+    if end > len(padded) or padded_length(end, least) != len(padded):
         return None
     if padded.count(0, end) != len(padded) - end:
         return None
@@ -158,13 +159,18 @@ def _leave_no_key_behind(suite: int) -> None:
     _cipher_of_zeros(suite).encrypt(bytes(NONCE_BYTES), b"", None)
 
 
-def seal(key: SealingKey, place: Place, content: bytes | bytearray | memoryview) -> bytes:
+def seal(
+    key: SealingKey,
+    place: Place,
+    content: bytes | bytearray | memoryview,
+    least: int = LEAST_PADDED,
+) -> bytes:
     """Encrypt ``content`` for ``place``. Sealing the same content twice gives different bytes."""
     if len(content) > MOST_CONTENT:
         raise FormatError(f"{place}: {len(content)} bytes are too many for one sealed value")
     header = HEADER.pack(FORMAT, key.suite, key.epoch, os.urandom(NONCE_BYTES))
     nonce = header[-NONCE_BYTES:]
-    padded = _pad(content)
+    padded = _pad(content, least)
     try:
         sealed = key.cipher(key.suite).encrypt(nonce, padded, header + place.encoded())
     finally:
@@ -173,11 +179,11 @@ def seal(key: SealingKey, place: Place, content: bytes | bytearray | memoryview)
     return header + sealed
 
 
-def sealed_epoch(blob: bytes, place: Place) -> int:
+def sealed_epoch(blob: bytes, place: Place, least: int = LEAST_PADDED) -> int:
     """The key epoch a sealed value names (not yet authenticated: only to choose the key)."""
     if not isinstance(blob, bytes):  # a cell may be emptied, or hold text instead
         raise TamperedError(f"{place}: not a sealed value")
-    if len(blob) < HEADER.size + LEAST_PADDED + TAG_BYTES:
+    if len(blob) < HEADER.size + least + TAG_BYTES:
         raise TamperedError(f"{place}: too short to be a sealed value")
     version, _suite, epoch, _nonce = HEADER.unpack_from(blob)
     if version != FORMAT:
@@ -186,7 +192,11 @@ def sealed_epoch(blob: bytes, place: Place) -> int:
 
 
 def unseal(
-    key: SealingKey, place: Place, blob: bytes, counter: OpenCounter | None = None
+    key: SealingKey,
+    place: Place,
+    blob: bytes,
+    counter: OpenCounter | None = None,
+    least: int = LEAST_PADDED,
 ) -> memoryview:
     """Open a sealed value, into a buffer of its own that the caller may overwrite.
 
@@ -195,7 +205,7 @@ def unseal(
     Raises TamperedError when the value was changed, cut, or stands in another place than it was
     sealed for, FormatError when a newer version wrote it.
     """
-    epoch = sealed_epoch(blob, place)
+    epoch = sealed_epoch(blob, place, least)
     _version, suite, _epoch, nonce = HEADER.unpack_from(blob)
     if suite not in SUITES or epoch != key.epoch:
         raise TamperedError(f"{place}: sealed under a suite or key that this vault does not have")
@@ -209,7 +219,7 @@ def unseal(
         _leave_no_key_behind(suite)
     if counter is not None:
         counter.add(place)
-    content = _unpad(padded)
+    content = _unpad(padded, least)
     if content is None:
         raise TamperedError(f"{place}: its padding is not ours")
     return content

@@ -9,10 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memory_store.configuration import chosen
 from memory_store.doctor.installation import Check
 from memory_store.errors import ModelUnavailableError
-from memory_store.paths import RERANKER_VARIABLE
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
@@ -63,9 +61,9 @@ def reranking_model() -> Check:
     from memory_store.models.maxsim import asks_for_maxsim
     from memory_store.models.pins import command_for
     from memory_store.models.reranker import (
-        DEFAULT_RERANKER,
         NO_DEFAULT,
         check_folder,
+        chosen_reranker,
         locate_reranker,
     )
 
@@ -85,7 +83,7 @@ def reranking_model() -> Check:
         return Check("reranking model", "missing", str(error), effect, error.remedy)
     if folder is not None:
         return Check("reranking model", "ok", f"{folder.name} in {folder}, {calibration}")
-    name = chosen(RERANKER_VARIABLE) or DEFAULT_RERANKER
+    name = chosen_reranker(None)
     return Check(
         "reranking model",
         "missing",

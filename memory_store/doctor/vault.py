@@ -131,7 +131,7 @@ def _topics(store: MemoryStore) -> Check:
 def _environment_model(kept: str | None, path: Path) -> list[Check]:
     """Whether the environment names another model than this vault's vectors come from."""
     from memory_store.configuration import chosen
-    from memory_store.models.places import locate_embedder
+    from memory_store.models.places import chosen_embedder, locate_embedder
     from memory_store.paths import MODEL_VARIABLE
 
     named = chosen(MODEL_VARIABLE)
@@ -141,7 +141,7 @@ def _environment_model(kept: str | None, path: Path) -> list[Check]:
         place = locate_embedder(named)
     except ModelUnavailableError:
         place = None
-    name = place.name if place is not None else named
+    name = place.name if place is not None else chosen_embedder(named)
     if name == kept:
         return []
     detail = f"{MODEL_VARIABLE} names {name}; the vectors of this vault come from {kept}"

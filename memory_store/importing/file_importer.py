@@ -69,7 +69,8 @@ class FileImporter:
                 self._batch.marks.append(FileMark(source, tag, content))  # now it is this one's
             return
         moved = None
-        if known is None and content is not None and not reader_of(file).rows:
+        # a file that was here before may have been renamed since, and be back
+        if not there and content is not None and not reader_of(file).rows:
             moved = self._ledger.renamed(source, content)
         records: set[bytes] = set()
         whole = readable = True

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -160,16 +161,24 @@ class Ledger:
         if self._sources:
             note(self.vault.keyring, *self._sources.values())
 
-    def remember(self, sources: Sequence[str], failures: Sequence[tuple[str, str]]) -> None:
+    def remember(
+        self,
+        sources: Sequence[str],
+        failures: Sequence[tuple[str, str]],
+        commits: Mapping[str, str | None] = MappingProxyType({}),
+    ) -> None:
         """Seal each imported path with its options, for the next ``import`` without a path.
 
-        And when that was, and which of ``failures`` are of that path.
+        And when that was, which of ``failures`` are of that path, and the commit of a work tree.
         """
         now = format_time(datetime.now(UTC))
         with self.vault.writing() as storage, storage.transaction(self.vault.keyring):
             for path in sources:
                 own = [one for one in failures if len(sources) == 1 or _is_below(path, one[0])]
-                last = {"time": now, "failed": len(own), "failures": own[:LISTED_FAILURES]}
+                last: dict[str, Any] = {"time": now, "failed": len(own)}
+                last["failures"] = own[:LISTED_FAILURES]
+                if commit := commits.get(path):
+                    last["commit"] = commit
                 self._source(storage, path, last)
         self.note_sources()
 

@@ -19,6 +19,7 @@ from memory_store.errors import BadInputError, LockedError, ModelUnavailableErro
 from memory_store.importing.batch import Batch
 from memory_store.importing.converters import process as converting
 from memory_store.importing.file_importer import FileImporter
+from memory_store.importing.git import commit_of
 from memory_store.importing.job import ADD, Counts, ImportJob, ImportRequest
 from memory_store.importing.ledger import Ledger, known_sources
 from memory_store.importing.source_file import Failure, Found, Skip, SourceFile, refusal, shown
@@ -102,6 +103,8 @@ class _Import:
         """
         importer = FileImporter(self.ledger, self.counts, self.batch, ADD)
         before = self.counts.report().failed
+        every = [source for source in map(_source_path, self.request.paths) if source != STDIN]
+        commits = {source: commit_of(Path(source)) for source in every}  # before files are read
         files = list(_found_files(self.request, self.counts))
         if any(file.kind == CODE for _, file in files) and not grammars.installed():
             self.counts.hints.append(NO_GRAMMARS)
@@ -115,13 +118,12 @@ class _Import:
                 importer.pass_over(file)
         steps.at("", len(files))
         self.batch.flush()
-        named = [source for source in map(_source_path, self.request.paths) if source != STDIN]
-        sources = [source for source in named if os.path.exists(source)]  # takes any name
+        sources = [source for source in every if os.path.exists(source)]  # takes any name
         with self.ledger.vault.gate.entered():
             if self.job.gone:
                 self._look_for_gone(sources, {source for source, _ in files}, importer)
             if not self.request.dry_run:
-                self.ledger.remember(sources, self.counts.report().failures[before:])
+                self.ledger.remember(sources, self.counts.report().failures[before:], commits)
         self.job.progress("", len(files), len(files))
 
     def _import_files(self, files: Sequence[Found]) -> None:

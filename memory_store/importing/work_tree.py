@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from memory_store.code.languages import language_of_name, language_of_shebang
+from memory_store.importing import git
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -53,40 +54,54 @@ class WorkTree:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._patterns: dict[str, GitIgnoreSpec | None] = {}
+        self._read: dict[str, _Rules] = {}
 
     def ignores(self, relative: str, *, folder: bool) -> bool:
-        """Whether Git leaves out a file or folder: the nearest ``.gitignore`` decides."""
+        """Whether Git leaves out a file or folder: the nearest ``.gitignore`` decides, up to the
+        top of its own work tree, which may be a submodule's."""
         here = relative
         while here:
             here = here.rpartition("/")[0]
             rules = self._rules(here)
-            if rules is None:
-                continue
-            below = relative[len(here) + 1 :] if here else relative
-            said = rules.check_file(f"{below}/" if folder else below).include
-            if said is not None:
-                return bool(said)
+            if rules.patterns is not None:
+                below = relative[len(here) + 1 :] if here else relative
+                said = rules.patterns.check_file(f"{below}/" if folder else below).include
+                if said is not None:
+                    return bool(said)
+            if rules.top:
+                return False
         return False
 
-    def _rules(self, folder: str) -> GitIgnoreSpec | None:
-        if folder not in self._patterns:
-            self._patterns[folder] = _read_rules(self._root / folder, top=not folder)
-        return self._patterns[folder]
+    def _rules(self, folder: str) -> _Rules:
+        if folder not in self._read:
+            self._read[folder] = _read_rules(self._root / folder)
+        return self._read[folder]
 
 
-def _read_rules(folder: Path, *, top: bool) -> GitIgnoreSpec | None:
+class _Rules(NamedTuple):
+    """What one folder says, and whether it is the top of a work tree."""
+
+    patterns: GitIgnoreSpec | None
+    top: bool
+
+
+def _read_rules(folder: Path) -> _Rules:
     from pathspec import GitIgnoreSpec
 
     lines: list[str] = []
-    for path in ((folder / ".git/info/exclude",) if top else ()) + ((folder / ".gitignore"),):
+    found = git.folders(folder)
+    for path in (
+        *((found.shared / "info/exclude",) if found is not None else ()),
+        folder / ".gitignore",
+    ):
         try:
             if path.is_file() and not path.is_symlink():
                 with path.open("rb") as stream:
                     lines += stream.read(MOST_PATTERNS).decode("utf-8", "replace").splitlines()
         except OSError:
             continue  # as Git does with what it cannot read
-    return GitIgnoreSpec.from_lines(lines, backend="re2") if lines else None
+    patterns = GitIgnoreSpec.from_lines(lines, backend="re2") if lines else None
+    return _Rules(patterns, found is not None)
 
 
 def is_work_tree(folder: Path) -> bool:

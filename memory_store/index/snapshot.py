@@ -25,6 +25,7 @@ from memory_store.records import DONE_SUFFIX
 from memory_store.text.identifiers import CODE
 
 MOST_PLACES = 4_096  # ids whose documents are remembered, since they were asked for
+_ODD, _OTHER_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)  # to mix bits by
 MOST_LIMITED = 16  # views of some collections kept at once: about 90 bytes a document each
 
 Mask = npt.NDArray[np.bool_]
@@ -158,6 +159,20 @@ class Snapshot:
             mask |= self._of_types([CODE]) & ~spelled[self.language_codes]
         return mask & self.alive
 
+    @cached_property
+    def revision(self) -> int:
+        """32 bits that differ where memories, their versions or their vectors do.
+
+        The same in every process, however the memories are spread over segments.
+        """
+        ids = self.id_words[:, 0] ^ (self.id_words[:, 1] * _ODD)
+        mixed = ids + self.versions.view(np.uint64) * _OTHER_ODD
+        mixed += self._window_counts.astype(np.uint64)
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= _ODD
+        mixed ^= mixed >> np.uint64(32)
+        return int(mixed[self.alive].sum(dtype=np.uint64)) & 0xFFFF_FFFF
+
     @property
     def all_dimensions(self) -> tuple[int, ...]:
         """The dimensions of all vectors, each once, in the order of the segments."""
@@ -177,9 +192,13 @@ class Snapshot:
 
     def unembedded(self) -> Mask:
         """Which documents have no vectors; to be asked by :meth:`worked_out`."""
-        counts = [np.diff(part.segment.window_offsets.astype(np.int64)) for part in self.parts]
-        lacking: Mask = _joined(counts, np.int64) == 0
+        lacking: Mask = self._window_counts == 0
         return lacking
+
+    @property
+    def _window_counts(self) -> npt.NDArray[np.int64]:
+        counts = [np.diff(part.segment.window_offsets.astype(np.int64)) for part in self.parts]
+        return _joined(counts, np.int64)
 
     def id(self, ordinal: int) -> str:
         """The memory's id (UUID text)."""

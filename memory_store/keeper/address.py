@@ -62,8 +62,22 @@ def socket_of(database: str, where: str) -> str:
     """The socket of a vault's keeper, in the folder ``where``."""
     from hashlib import sha256
 
-    named = os.fsencode(os.path.realpath(database))
+    named = os.fsencode(on_server(database) or os.path.realpath(database))
     return os.path.join(where, sha256(named).hexdigest()[:16] + SUFFIX)
+
+
+def on_server(database: str) -> str | None:
+    """The one form of the address of a vault on a server, without its password; ``None`` for a
+    path, and for what cannot be understood."""
+    if not database.lower().startswith("postgres"):  # few do, and the module takes a while
+        return None
+    from memory_store.addresses import Address, is_address
+    from memory_store.errors import BadInputError
+
+    try:
+        return Address(database).text if is_address(database) else None
+    except BadInputError:
+        return None
 
 
 def sockets() -> list[str]:

@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
-from memory_store.keeper.address import SUPPORTED, peer_is_mine, socket_of, sockets
+from memory_store.keeper.address import SUPPORTED, on_server, peer_is_mine, socket_of, sockets
 from memory_store.keeper.frames import (
     ACCEPTED,
     ANSWER,
@@ -154,12 +154,13 @@ def facts(words: list[str] | tuple[str, ...]) -> dict[str, Any]:
         for name, value in os.environ.items()
         if (name.startswith(PREFIX) and name not in NOT_SENT) or name in ALSO_SENT
     }
+    usual = os.environ.get(DATABASE_VARIABLE, "")
     return {
         "protocol": PROTOCOL,
         "package": os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
         "words": [as_bytes(word) for word in words],
         "folder": as_bytes(os.getcwd()),
-        "database": as_bytes(os.environ.get(DATABASE_VARIABLE, "")),
+        "database": as_bytes(on_server(usual) or usual),
         "key_file": as_bytes(_absolute(os.environ.get(KEY_FILE_VARIABLE, ""))),
         "variables": sent,
     }

@@ -17,12 +17,13 @@ from msgspec.structs import replace
 from memory_store.configuration import chosen
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import offline, pins
+from memory_store.models.presets import PRESETS
 from memory_store.paths import MODEL_VARIABLE, cache_folder, home_path
 
 DEFAULT_MODEL = offline.MODEL_NAME
 MULTILINGUAL = offline.MULTILINGUAL
 MULTILINGUAL_COMMAND = f"{pins.COMMAND} multilingual"
-SHORT = {"multilingual": MULTILINGUAL}  # names that are easier to type
+SHORT = {one.name: one.embedder for one in PRESETS}  # names that are easier to type
 DOCTOR = "memory-store doctor DB"
 MODEL_NAME_FORM = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 

@@ -27,8 +27,9 @@ from memory_store.models import pins
 from memory_store.models.calibration import CALIBRATIONS, Calibration, fitted_for
 from memory_store.models.embedder import default_threads, encodable, quiet_runtime
 from memory_store.models.places import MODEL_NAME_FORM
+from memory_store.models.presets import preset
 from memory_store.models.time_limit import batches_in_time
-from memory_store.paths import RERANKER_VARIABLE, cache_folder, home_path
+from memory_store.paths import MODEL_VARIABLE, RERANKER_VARIABLE, cache_folder, home_path
 
 if TYPE_CHECKING:
     from flashrank import Ranker
@@ -208,8 +209,11 @@ def rerankers_folder(*, make: bool = True) -> Path:
 
 
 def chosen_reranker(name_or_folder: str | None) -> str:
-    """What was asked for, else what the environment says, else the default."""
-    return name_or_folder or chosen(RERANKER_VARIABLE) or DEFAULT_RERANKER
+    """What was asked for, else what the environment says, else the preset's, else the default."""
+    if asked := name_or_folder or chosen(RERANKER_VARIABLE):
+        return asked
+    found = preset(chosen(MODEL_VARIABLE))
+    return (found.reranker if found is not None else None) or DEFAULT_RERANKER
 
 
 def _load(folder: Path, threads: int) -> Ranker:

@@ -81,7 +81,8 @@ class SourceInfo(Struct, frozen=True):
 
     ``time`` is when an import of it last came to its end, ``failed`` how many files or records
     failed then, ``failures`` the first of them with their reasons. ``left_out`` says why an import
-    without a path does not read it again; ``None`` where it does.
+    without a path does not read it again; ``None`` where it does. Of a Git work tree ``commit`` is
+    what was checked out then, and ``behind`` says how far it has gone on since, if it has.
     """
 
     path: str
@@ -92,3 +93,5 @@ class SourceInfo(Struct, frozen=True):
     failed: int = 0
     failures: Sequence[tuple[str, str]] = ()
     left_out: str | None = None
+    commit: str | None = None
+    behind: str | None = None

@@ -181,8 +181,9 @@ class Outcome(Struct, frozen=True):
     ``nearest`` is what to say of rows that no word of the query led to. ``marker`` gives the
     highlighter for a row. ``why`` makes of the ids of the rows that are shown what became of the
     memory asked about. ``listed`` (bool [documents]) is all of a list by filters alone;
-    ``conditional`` says that opened text decides what is an answer. A pattern has left ``untried``
-    candidates for later pages, and ``matches`` are what it matched, by ordinal.
+    ``conditional`` says that opened text decides what is an answer. Of a pattern ``candidates`` are
+    all that may match, in order, of which ``refused`` were tried and do not; ``matches`` are what
+    it matched, by ordinal.
     """
 
     rows: tuple[Scored, ...]
@@ -198,7 +199,7 @@ class Outcome(Struct, frozen=True):
     degraded: tuple[str, ...] = ()
     nearest: str | None = None
     embedder: Embedder | None = None
-    untried: int = 0
+    candidates: tuple[Scored, ...] = ()
     matches: Mapping[int, tuple[Match, ...]] = field(default_factory=dict)
     why: Callable[[Collection[str]], Verdict] | None = None
     listed: Mask | None = None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from memory_store.records import Memory
     from memory_store.records.fusion import FusionNumbers
     from memory_store.search.query.language import ParsedQuery
+    from memory_store.session.code_files import CodeFiles
     from memory_store.vault.page_keys import PageKeys
     from memory_store.vault.settings import CollectionSettings
 
@@ -42,6 +43,7 @@ class SearchContext(Struct, frozen=True):
     ``lexicon`` gives the words as spelled of those of some collections (``None``: of all) whose
     memories may be opened; it is ``None`` where no word is to be corrected. ``trigrams`` gives
     those of the same, keyed, segment by segment.
+    ``code_files`` are the source files of those, with who imports whom.
     ``page_keys`` seal the place between two pages.
     ``by_places`` says that the caller may not read, so that orders and scores are to follow from
     places alone. ``parsed`` is the query where the caller had to take it apart before.
@@ -65,6 +67,7 @@ class SearchContext(Struct, frozen=True):
     keep_expansion: Callable[..., None]
     fetch_model: Callable[[], str]
     trigrams: Callable[[], Iterable[tuple[Part, Trigrams]]] = tuple
+    code_files: Callable[[], CodeFiles] | None = None
     expander: str | None = None
     indexed_with: Mapping[str, CollectionSettings] = field(default_factory=dict)
     own_models: frozenset[str] = frozenset()

@@ -17,7 +17,6 @@ from functools import partial
 from itertools import islice
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
@@ -31,9 +30,9 @@ from memory_store.search.explain.literal_verdict import (
     explain_literally,
     why_literally,
 )
-from memory_store.search.fusion.pool import above, to_come
+from memory_store.search.fusion.pool import above
 from memory_store.search.opening import Opening, conditions
-from memory_store.search.paging import Members, members
+from memory_store.search.paging import coming
 from memory_store.search.query.analysis import Analysis, Blinding, filters
 from memory_store.search.query.holders import Holders
 from memory_store.search.query.language import option_filters
@@ -44,15 +43,6 @@ from memory_store.text.identifiers import CODE
 
 MOST_CANDIDATES = 256  # tried for one page; search.md: "at most 256"
 AT_ONCE = 256  # open at a time, where all are tried
-
-
-class _Tried(Struct):
-    """What came of the candidates that were tried: those that match, with what, and how many at
-    the end of the list are ``left``: counted so, what is written between two pages moves none."""
-
-    found: list[Scored]
-    matches: dict[int, tuple[Match, ...]]
-    left: int
 
 
 def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, Outcome]:
@@ -78,29 +68,34 @@ def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple
             )
         note.words = tuple(pattern.needed.named())
     with trace.stage(Fetch) as fetching:
-        search, candidates, known = _fetched(context, plan, pattern, trace)
-        plan = search.plan
+        search, candidates = _fetched(context, plan, pattern, trace)
         fetching.candidates = len(candidates)
     opening = Opening(context.open_memories)
+    everything = tuple(Scored(one, one.share) for one in candidates)
+    still = coming(plan.place, search.snapshot, search.order(everything))[0] if plan.place else None
+    chosen = candidates if still is None else [candidates[n] for n in still]
+    left = 0 if options.all_ else max(0, len(chosen) - MOST_CANDIDATES)
+    chosen = chosen[: len(chosen) - left]
     with trace.stage(Open) as trying:
-        came = _try(pattern, search, candidates, opening, known)
-        trying.opened, trying.matched = opening.opened, len(came.found)
-    found = came.found
+        found, matches = _try(pattern, search, chosen, opening)
+        trying.opened, trying.matched = opening.opened, len(found)
     trace.order("pattern", found)
     found = above(plan, found)
     trace.order("min_score", found)
-    left, tried = came.left, len(candidates) - came.left
-    literal = LiteralSearch(search, pattern.needed, tuple(candidates), tried, tuple(found))
-    rows = tuple(to_come(plan, found)[: options.limit])
+    literal = LiteralSearch(search, pattern.needed, candidates, chosen, found)
+    rows = tuple([one for one in found if plan.keeps(one.candidate.ordinal)][: options.limit])
     if options.explain:
         explain_literally(literal, rows)
     return search, Outcome(
         rows=rows,
-        marker=lambda result: pattern.marker(came.matches.get(result.candidate.ordinal, ())),
+        marker=lambda result: pattern.marker(matches.get(result.candidate.ordinal, ())),
         ranking=tuple(found),
-        found=len(candidates),
-        untried=left,
-        matches=came.matches,
+        found=plan.offset + len(found),
+        candidates=everything,
+        refused=frozenset(one.ordinal for one in chosen).difference(
+            one.candidate.ordinal for one in found
+        ),
+        matches=matches,
         opened=opening.opened,
         why=partial(why_literally, literal) if options.why else None,
         degraded=(_left(left),) if left else (),
@@ -115,39 +110,21 @@ def _left(left: int) -> str:
 
 
 def _try(
-    pattern: Pattern,
-    search: Search,
-    candidates: Sequence[Candidate],
-    opening: Opening,
-    known: Members | None,
-) -> _Tried:
-    """Open candidates and try the pattern on each.
-
-    A page tries those of the list that come next. As long as something that an earlier page has
-    found is to be shown, what is ``known`` from there is tried again, and nothing else.
-    """
-    plan, place, count = search.plan, search.plan.place, len(candidates)
-    left = count if place is None else min(place.tried, count)
-    chosen = list(candidates[count - left :])
-    if known is not None and known.waiting:
-        wanted = known.waiting | known.done
-        chosen = [one for one in candidates if one.ordinal in wanted]
-    elif plan.options.all_:
-        left = 0
-    else:
-        chosen, left = chosen[:MOST_CANDIDATES], max(0, left - MOST_CANDIDATES)
-    keep = conditions(search.analysis.parsed, plan.options.conditions, search.trace)
-    came = _Tried([], {}, left)
+    pattern: Pattern, search: Search, chosen: Sequence[Candidate], opening: Opening
+) -> tuple[list[Scored], dict[int, tuple[Match, ...]]]:
+    """Open candidates and try the pattern on each: those that match, and with what."""
+    keep = conditions(search.analysis.parsed, search.options.conditions, search.trace)
+    found, matched = [], {}
     for some in _batches(chosen):
         for one in opening.open(some):
             matches = pattern.found(one.opened)
             if matches is None:
                 search.trace.drop(one.opened.id, "the pattern matches nothing in it")
             elif keep is None or keep(one.opened):
-                came.found.append(one)
-                came.matches[one.candidate.ordinal] = matches
-        opening.close_all_but(one.candidate.ordinal for one in came.found)
-    return came
+                found.append(one)
+                matched[one.candidate.ordinal] = matches
+        opening.close_all_but(one.candidate.ordinal for one in found)
+    return found, matched
 
 
 def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
@@ -158,7 +135,7 @@ def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:
 
 def _fetched(
     context: SearchContext, plan: Plan, pattern: Pattern, trace: Trace
-) -> tuple[Search, list[Candidate], Members | None]:
+) -> tuple[Search, list[Candidate]]:
     """Memories that hold what the pattern needs, still sealed: ranked by BM25 of its words,
     then those without any, newest first."""
     snapshot, blinding, parsed = context.snapshot, Blinding(context), option_filters(plan.options)
@@ -180,9 +157,4 @@ def _fetched(
         Candidate(o, snapshot.id(o), snapshot.type(o), score / (1.0 + score), rank, 1.0, rank)
         for rank, (o, score) in enumerate(listed, start=1)
     ]
-    if plan.place is None or not plan.place.waiting:
-        return search, candidates, None
-    held = np.zeros(snapshot.size, dtype=np.bool_)
-    held[[ordinal for ordinal, _ in listed]] = True
-    known = members(plan.place, context.page_keys(), snapshot, held)
-    return replace(search, plan=replace(plan, waiting=known.waiting)), candidates, known
+    return search, candidates

@@ -27,14 +27,14 @@ from memory_store.search.context import SearchContext
 from memory_store.search.expansion.wordings import expansion
 from memory_store.search.facets.selection import narrowing
 from memory_store.search.fusion.learned import as_learned
-from memory_store.search.fusion.pool import settled, unfinished, untried
+from memory_store.search.fusion.pool import unfinished, untried
 from memory_store.search.fusion.rank_fusion import Merged, merge
 from memory_store.search.legs.neighbours import sequential_collections
 from memory_store.search.legs.retrieval import MOST_NEWEST, fetch, newest
-from memory_store.search.paging import continue_place, members, not_yet_listed
+from memory_store.search.paging import continue_place, not_yet_listed
 from memory_store.search.query.analysis import analyse, searches_code
 from memory_store.search.query.language import parse, refuse_nothing, resolve_mode
-from memory_store.search.query.plan import NO_CUT, Plan, Search, make_plan
+from memory_store.search.query.plan import PATTERN_MODES, Plan, Search, make_plan
 from memory_store.search.recipes import CODE, DEFAULT, by_places
 from memory_store.search.reranking.pool_order import Reading
 from memory_store.search.trace import Trace
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask
 
 LIKE_NO_PATTERN = "like: this mode is for a pattern; memories are like others, or not"
-PATTERN_MODES = ("literal", "structural")
 DEEP_KEYWORDS = 2  # Gnosis, "Two Search Modes": "requires 2+ keywords"
 
 
@@ -127,7 +126,7 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, O
         expanded = expansion(search, note)
     search = as_learned(expanded.search)
     fetched = _fetched(search, expanded.probe)
-    search, merged = _fused(search, fetched)
+    merged = _fused(search, fetched)
     reading = Reading(search)
     outcome = reading.read(merged.pool)
     why = None
@@ -139,10 +138,9 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, O
         if plan.options.explain:
             explain(found)
         why = partial(why_so, found) if plan.options.why else None
-    tried = outcome.tried + (plan.place.tried if plan.place is not None else 0)
     beyond: tuple[str, ...] = ()
     if conditional and listed is None:
-        beyond = untried(search, fetched, merged, tried)
+        beyond = untried(search, fetched, merged, outcome.tried)
     elif conditional:
         beyond = unfinished(plan, outcome.tried, len(outcome.rows))
     keywords = fetched.of("keyword")
@@ -151,7 +149,6 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, O
         outcome,
         found=len(merged.ordered),
         opened=reading.opening.opened,
-        tried=tried,
         holding=keywords.holding if keywords is not None and counted else None,
         degraded=(*expanded.degraded, *fetched.degraded, *beyond, *outcome.degraded),
         nearest=meaning_alone(search, fetched),
@@ -184,7 +181,7 @@ def _analysed(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search,
     if plan.narrowing is not None:
         mask = mask & plan.narrowing.mask
     if plan.place is not None:
-        mask = not_yet_listed(plan.place, context.page_keys(), context.snapshot, mask)
+        mask = not_yet_listed(plan.place, context.snapshot, mask)
     return replace(search, analysis=replace(analysis, mask=mask)), analysis.mask
 
 
@@ -203,20 +200,12 @@ def _fetched(search: Search, probe: LegList | None) -> Fetched:
     return fetched
 
 
-def _fused(search: Search, fetched: Fetched) -> tuple[Search, Merged]:
-    """The final pool, still sealed. On a later page: that of the first, and what waits of it.
+def _fused(search: Search, fetched: Fetched) -> Merged:
+    """The final pool, still sealed.
 
     Where conditions decide, it goes on below what fusion cuts, as far as memories are opened.
     """
     plan, asks = search.plan, search.analysis.asks
     pool = plan.pool if asks else MOST_NEWEST  # a list to leaf through
     with search.trace.stage(Fuse):
-        reach = plan.tries if search.is_conditional and asks else 0
-        merged = merge(fetched, search, pool if plan.place is None else NO_CUT, reach)
-    if plan.place is None or not asks:
-        return search, merged
-    likely = [one.ordinal for one in merged.ordered]
-    keys, snapshot = search.context.page_keys(), search.snapshot
-    found = members(plan.place, keys, snapshot, search.analysis.mask, likely)
-    search = replace(search, plan=replace(plan, waiting=found.waiting))
-    return search, settled(merged, found, search)
+        return merge(fetched, search, pool, plan.tries if search.is_conditional and asks else 0)

@@ -76,6 +76,11 @@ class CodeFiles:
         return dict(found)
 
     @cached_property
+    def by_id(self) -> dict[str, int]:
+        """A memory's id → the place of its file."""
+        return {file.id: place for place, file in enumerate(self.files)}
+
+    @cached_property
     def by_path(self) -> dict[str, list[int]]:
         """A path → the files that have it: one in each source at most."""
         found: dict[str, list[int]] = defaultdict(list)
@@ -124,6 +129,17 @@ def code_files(vault: OpenVault) -> tuple[CodeFiles, int]:
 
         made: CodeFiles = snapshot.worked_out(f"code files {sorted(openable)}", read)
         return made, opened
+
+
+def outlined_files(vault: OpenVault, snapshot: Snapshot) -> CodeFiles:
+    """The source files of a snapshot whose outlines are in the index; opens no memory."""
+
+    def read() -> CodeFiles:
+        return CodeFiles(file for _, file in _outlined(vault, snapshot))
+
+    openable = sorted(vault.keyring.openable())
+    made: CodeFiles = snapshot.worked_out(f"outlined files {openable}", read)
+    return made
 
 
 def has_code(vault: OpenVault) -> bool:

@@ -37,9 +37,13 @@ from memory_store.vault.storage.schema import FORMAT_VERSION
 
 
 def create_vault(
-    path: Path, secrets: Iterable[Secret], profile: str, topics: str | None = None
+    path: Path,
+    secrets: Iterable[Secret],
+    profile: str,
+    topics: str | None = None,
+    model: str | None = None,
 ) -> WholeVault:
-    """Make a new vault file that each of the secrets opens.
+    """Make a new vault file that each of the secrets opens; ``model`` is to embed what comes in.
 
     An existing SQLite database gains the vault's tables beside its own. Raises BadInputError when
     the file holds a vault already, or is no database.
@@ -55,7 +59,7 @@ def create_vault(
     try:
         if any(secret.two_factors for secret in secrets):
             device = device_keys.made(vault, path)
-        _fill_new_vault(path, vault, secrets, device, profile, topics)
+        _fill_new_vault(path, vault, secrets, device, profile, topics, model=model)
     except BaseException:
         if fresh:
             path.unlink(missing_ok=True)
@@ -86,6 +90,7 @@ def _fill_new_vault(
     profile: str,
     topics: str,
     access: FileAccess = WRITABLE,
+    model: str | None = None,
 ) -> None:
     storage = Storage.open(path, access=access)
     try:
@@ -110,6 +115,7 @@ def _fill_new_vault(
                 created=now,
                 personal=personal,
                 analyser=ANALYSER_VERSION,
+                embedder=model or "",
                 collections=(personal,),
                 format=FORMAT_VERSION,
                 passphrase_alone=any(

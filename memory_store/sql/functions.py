@@ -14,7 +14,6 @@ import operator
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct, to_builtins
@@ -32,6 +31,7 @@ from memory_store.errors import (
     StorageError,
 )
 from memory_store.records import RESULT_COLUMNS, SearchResponse, read_request
+from memory_store.records.code import CodeReference, CodeSymbol
 from memory_store.records.words import ExistsRequest
 from memory_store.sql.table_function import Cell, TableFunctionUnavailable, add_table_function
 from memory_store.sqlite import sqlite3
@@ -53,10 +53,14 @@ NULL = (NotAVaultError, NotFoundError, BadInputError, LockedError)
 
 DECLARED: Mapping[str, str] = {
     **dict.fromkeys(("rank", "keyword_rank", "topic_rank", "vector_rank", "complete"), "integer"),
+    **dict.fromkeys(("line", "end_line", "references"), "integer"),
     **dict.fromkeys(("score", "vector_score", "fusion_score", "rerank_score"), "real"),
 }
 """Types of columns that hold no text, so that a form's text compares with them as a number."""
 
+
+OF_A_NAME: Mapping[str, str | None] = {"wanted": None}
+"""The parameter of the functions on source code: their column ``name`` says what was found."""
 
 OVERDUE = 1.0  # seconds of searches that follow one another without a gap
 
@@ -160,18 +164,24 @@ def register(connection: Connection, resolve: Resolve, *, table: bool = True) ->
 class HybridFunctions:
     """The functions over what ``resolve`` finds, for one connection or many.
 
-    ``hybrid_search`` is a table, too, unless ``table`` says otherwise or this Python cannot have
-    table functions: selecting from it is then SQLite's own error.
+    ``hybrid_search``, ``code_symbols`` and ``code_references`` are tables, too, unless ``table``
+    says otherwise or this Python cannot have table functions: selecting from them is then SQLite's
+    own error.
     """
-
-    name = "hybrid_search"  # as a table
-    columns: Mapping[str, str] = MappingProxyType(
-        {column: DECLARED.get(column, "text") for column in RESULT_COLUMNS}
-    )
 
     def __init__(self, resolve: Resolve, *, table: bool = True) -> None:
         self._resolve = resolve
-        self._table = table
+        self._tables = (
+            _Table(
+                "hybrid_search",
+                RESULT_COLUMNS,
+                {"query": "what to search for is missing", "options": None},
+                self._found,
+            ),
+            _Table("code_symbols", CodeSymbol.__struct_fields__, OF_A_NAME, self._symbols),
+            _Table("code_references", CodeReference.__struct_fields__, OF_A_NAME, self._uses),
+        )
+        self._with_tables = table
         self._functions: tuple[tuple[str, Callable[..., Any], tuple[int, ...]], ...] = (
             ("hybrid_search", self.hybrid_search, (1, 2)),
             ("hybrid_explain", self.hybrid_explain, (1, 2)),
@@ -192,9 +202,10 @@ class HybridFunctions:
                 connection.create_function(name, count, function)
         for count in (1, 2, 3):
             connection.create_aggregate("rrf", count, ReciprocalRankFusion)
-        if self._table:
+        if self._with_tables:
             with contextlib.suppress(TableFunctionUnavailable):  # the doctor says why
-                add_table_function(connection, self)
+                for one in self._tables:
+                    add_table_function(connection, one)
 
     def hybrid_search(self, query: Any, second: Any = None) -> str | None:
         """The rows as a JSON array; a refusal as an array of one object."""
@@ -202,18 +213,11 @@ class HybridFunctions:
             return None
         return _answered(lambda: _rows(self._search(query, second)))
 
-    def rows(self, query: Any, options: Any) -> list[tuple[Cell, ...]]:
-        """The rows as a table; a refusal is the statement's error.
-
-        A blank query has none: a form that is not filled in yet is no mistake.
-        """
+    def _found(self, query: Any, options: Any) -> list[dict[str, Any]]:
+        """A blank query finds nothing: a form that is not filled in yet is no mistake."""
         if query is None or not str(query).strip():
             return []
-        try:
-            found = _rows(self._search(query, options))
-        except LockedError:
-            return []
-        return [tuple(_cell(row[column]) for column in self.columns) for row in found]
+        return _rows(self._search(query, options))
 
     def hybrid_explain(self, query: Any, second: Any = None) -> str | None:
         """What each stage did, as a JSON array; a refusal as an array of one object."""
@@ -245,20 +249,26 @@ class HybridFunctions:
     def code_symbols(self, name: Any = None) -> str | None:
         """The definitions of source code that the caller may read, all or those of a name, as a
         JSON array; NULL for one who may not read."""
-        return self._of_code(lambda code: code.every_symbol(name=name))
+        return _json_or_null(lambda: self._symbols(name))
 
     def code_references(self, name: Any = None) -> str | None:
         """The lines that use a name which is defined in source code, likewise."""
+        return _json_or_null(lambda: self._uses(name))
+
+    def _symbols(self, name: Any) -> list[dict[str, Any]] | None:
+        return self._of_code(lambda code: code.every_symbol(name=name))
+
+    def _uses(self, name: Any) -> list[dict[str, Any]] | None:
         return self._of_code(lambda code: code.every_use(name=name))
 
     @nothing_collected()
-    def _of_code(self, rows: Callable[[Code], Sequence[Struct]]) -> str | None:
-        with contextlib.suppress(*NULL):
-            found = self._resolve(None)
-            if found.store is not None and found.grants.decrypt:
-                code = found.store.limited_to(found.grants.decrypt).code
-                return write_json([to_builtins(row) for row in rows(code)])
-        return None
+    def _of_code(self, rows: Callable[[Code], Sequence[Struct]]) -> list[dict[str, Any]] | None:
+        """Rows of source code; ``None`` for a caller who may not read."""
+        found = self._resolve(None)
+        if found.store is None or not found.grants.decrypt:
+            return None
+        code = found.store.limited_to(found.grants.decrypt).code
+        return [to_builtins(row) for row in rows(code)]
 
     def topic_hash(self, text: Any, collection: Any = None) -> str | None:
         """The keyed hash under which the vault files a topic."""
@@ -306,6 +316,35 @@ class HybridFunctions:
             return access.search(store, found.grants, replace(request, budget_ms=within))
 
         return _Found(found.run(answer), store.profile == access.STRICT)
+
+
+class _Table:
+    """A function as a table. A refusal is the statement's error; a locked vault has no rows."""
+
+    def __init__(
+        self,
+        name: str,
+        columns: Sequence[str],
+        parameters: Mapping[str, str | None],
+        found: Callable[..., list[dict[str, Any]] | None],
+    ) -> None:
+        self.name, self.parameters, self._found = name, parameters, found
+        self.columns = {column: DECLARED.get(column, "text") for column in columns}
+
+    def rows(self, *given: Any, **_: Any) -> list[tuple[Cell, ...]]:
+        """The rows of one call."""
+        try:
+            found = self._found(*given) or []
+        except LockedError:
+            return []
+        return [tuple(_cell(row[column]) for column in self.columns) for row in found]
+
+
+def _json_or_null(call: Callable[[], list[dict[str, Any]] | None]) -> str | None:
+    with contextlib.suppress(*NULL):
+        found = call()
+        return None if found is None else write_json(found)
+    return None
 
 
 FREED_WITHOUT_LOCK = sqlite3.__name__ == "pysqlite3"

@@ -33,11 +33,12 @@ from memory_store.sqlite import ExtensionUnavailable, linked_library
 PYTHONS = ((3, 11), (3, 14))
 """From, to: their ``Modules/_sqlite/connection.h`` begins a connection with its handle."""
 MODULES = ("sqlite3", "pysqlite3")
-QUERY, OPTIONS = 1, 2  # bits of a plan: which arguments the call has
 COST_OF_A_SEARCH = 1e6  # SQLite then searches once and looks the rest up, and not the reverse
 USUAL_ROWS = 10
+RANK = "rank"  # rows come in the order of a column of this name
 
 Cell = str | int | float | bytes | None
+Key = tuple[int, int]  # a connection's handle, and the number of a function's name
 
 
 class TableFunctionUnavailable(Exception):
@@ -45,7 +46,11 @@ class TableFunctionUnavailable(Exception):
 
 
 class Source(Protocol):
-    """A table function: its name, its columns with their declared types, and its rows."""
+    """A table function: its name, its columns with their declared types, and its rows.
+
+    ``parameters`` are hidden columns, each with what is said where it is not given (``None``: it
+    need not be). No column has the name of one.
+    """
 
     @property
     def name(self) -> str: ...
@@ -53,19 +58,22 @@ class Source(Protocol):
     @property
     def columns(self) -> Mapping[str, str]: ...
 
-    def rows(self, query: Any, options: Any) -> Sequence[Sequence[Cell]]:
-        """The rows of one call, cells in the columns' order; ``options`` may be missing (None).
+    @property
+    def parameters(self) -> Mapping[str, str | None]: ...
+
+    def rows(self, *given: Any, **_: Any) -> Sequence[Sequence[Cell]]:
+        """The rows of one call, cells in the columns' order; what is not given is ``None``.
 
         A :class:`MemoryStoreError` becomes the statement's error, word for word.
         """
 
 
 def add_table_function(connection: Any, source: Source) -> None:
-    """Let ``connection`` select from ``source.name(query [, options])``.
+    """Let ``connection`` select from ``source.name(…)``, with the parameters of ``source``.
 
-    ``source`` is not kept alive here: the caller keeps it for as long as the connection lives. A
-    connection has one table function: another one takes its place. Raises
-    :class:`TableFunctionUnavailable`; the connection is then as it was.
+    ``source`` is not kept alive here: the caller keeps it for as long as the connection lives.
+    Another one of its name takes its place. Raises :class:`TableFunctionUnavailable`; the
+    connection is then as it was.
     """
     for name in MODULES:
         module = sys.modules.get(name)
@@ -90,7 +98,7 @@ class _Reading:
 
     __slots__ = ("arguments", "place", "rows")
 
-    def __init__(self, arguments: tuple[Any, Any], rows: Sequence[Sequence[Cell]]) -> None:
+    def __init__(self, arguments: tuple[Any, ...], rows: Sequence[Sequence[Cell]]) -> None:
         self.arguments = arguments
         self.rows = rows
         self.place = 0
@@ -102,7 +110,8 @@ class _TableFunctions:
     def __init__(self, library: ctypes.CDLL) -> None:
         self._sqlite = sqlite.Library(library)
         self._free = self._sqlite.free
-        self._sources: weakref.WeakValueDictionary[int, Source] = weakref.WeakValueDictionary()
+        self._sources: weakref.WeakValueDictionary[Key, Source] = weakref.WeakValueDictionary()
+        self._names: list[str] = []
         self._readings: dict[int, _Reading] = {}
         free = self._sqlite.address("free")
         self._module = sqlite.Module(xDisconnect=free, xDestroy=free)
@@ -115,9 +124,17 @@ class _TableFunctions:
     def register(self, connection: Any, source: Source) -> None:
         """Add ``source`` to an open connection of this library."""
         handle, module = self.handle(connection), ctypes.addressof(self._module)
-        if self._sqlite.create_module_v2(handle, source.name.encode(), module, None, None) != OK:
+        number, name = self._number(source.name), source.name.encode()
+        if self._sqlite.create_module_v2(handle, name, module, number, None) != OK:
             raise TableFunctionUnavailable("SQLite refused the table function")
-        self._sources[handle] = source
+        self._sources[handle, number] = source
+
+    def _number(self, name: str) -> int:
+        """The number of a name, which SQLite hands back: not 0, which is NULL to it."""
+        with _naming:
+            if name not in self._names:
+                self._names.append(name)
+            return self._names.index(name) + 1
 
     def handle(self, connection: Any) -> int:
         """The ``sqlite3 *`` of an open connection: the first field behind the object's header."""
@@ -131,17 +148,21 @@ class _TableFunctions:
         found = ctypes.c_void_p.from_address(self.handle(connection)).value
         return bool(found) and found == self._sqlite.vfs_find(None)
 
-    def xConnect(self, db: int, _: int, __: int, ___: int, vtab: Any, ____: int) -> int:
-        columns = (f"{name} {kind}" for name, kind in self._sources[db].columns.items())
-        declaration = f"create table x({', '.join(columns)}, query hidden, options hidden)"
+    def xConnect(self, db: int, number: int, __: int, ___: int, vtab: Any, ____: int) -> int:
+        source = self._sources[db, number]
+        columns = [f'"{name}" {kind}' for name, kind in source.columns.items()]
+        columns += [f'"{name}" hidden' for name in source.parameters]
+        declaration = f"create table x({', '.join(columns)})"
         code: int = self._sqlite.declare_vtab(db, declaration.encode())
         if code == OK:
             vtab[0] = self._sqlite.allocated(ctypes.sizeof(sqlite.Vtab))
-            sqlite.Vtab.from_address(vtab[0]).db = db
+            made = sqlite.Vtab.from_address(vtab[0])
+            made.db, made.number = db, number
         return code
 
     def xBestIndex(self, vtab: int, plan: Any) -> int:
-        plan, count = plan.contents, len(self._source(vtab).columns)
+        plan, columns = plan.contents, self._source(vtab).columns
+        count = len(columns)
         found: dict[int, int] = {}  # argument → the constraint that gives it
         for n in range(plan.nConstraint):
             constraint = plan.aConstraint[n]
@@ -154,7 +175,7 @@ class _TableFunctions:
             usage.argvIndex, usage.omit = place, 1
         plan.idxNum = sum(1 << argument for argument in found)
         plan.estimatedCost, plan.estimatedRows = COST_OF_A_SEARCH, USUAL_ROWS
-        by_rank = plan.nOrderBy == 1 and plan.aOrderBy[0].iColumn == 0
+        by_rank = plan.nOrderBy == 1 and [*columns][plan.aOrderBy[0].iColumn :][:1] == [RANK]
         plan.orderByConsumed = int(by_rank and not plan.aOrderBy[0].desc)
         return OK
 
@@ -168,20 +189,21 @@ class _TableFunctions:
         return OK
 
     def xFilter(self, cursor: int, plan: int, _: int, count: int, values: Any) -> int:
-        given = [self._sqlite.value(values[n]) for n in range(count)]
-        query = given.pop(0) if plan & QUERY else None
-        arguments = (query, given.pop(0) if plan & OPTIONS else None)
+        vtab = sqlite.VtabCursor.from_address(cursor).pVtab.contents
+        source = self._source(ctypes.addressof(vtab))
+        given = iter([self._sqlite.value(values[n]) for n in range(count)])
+        has = [bool(plan & 1 << n) for n in range(len(source.parameters))]
+        arguments = tuple(next(given) if one else None for one in has)
         reading = self._readings.get(cursor)
         if reading is not None and reading.arguments == arguments:
             reading.place = 0  # the inner side of a join asks the same again for each outer row
             return OK
         self._readings.pop(cursor, None)
-        vtab = sqlite.VtabCursor.from_address(cursor).pVtab.contents
         try:
-            if not plan & QUERY:
-                raise MemoryStoreError("query: what to search for is missing")
-            rows = self._source(ctypes.addressof(vtab)).rows(*arguments)
-            self._readings[cursor] = _Reading(arguments, rows)
+            for (name, needed), here in zip(source.parameters.items(), has, strict=True):
+                if needed and not here:
+                    raise MemoryStoreError(f"{name}: {needed}")
+            self._readings[cursor] = _Reading(arguments, source.rows(*arguments))
         except MemoryStoreError as error:
             return self._refuse(vtab, str(error))
         except Exception as error:  # noqa: BLE001 - nothing may leave a callback
@@ -208,7 +230,8 @@ class _TableFunctions:
         return OK
 
     def _source(self, vtab: int) -> Source:
-        return self._sources[sqlite.Vtab.from_address(vtab).db]
+        table = sqlite.Vtab.from_address(vtab)
+        return self._sources[table.db, table.number]
 
     def _refuse(self, vtab: sqlite.Vtab, message: str) -> int:
         self._free(vtab.zErrMsg)
@@ -244,6 +267,7 @@ def _keep_forever(thing: Any) -> None:
 
 _known: dict[str, _TableFunctions | str] = {}  # by module: its functions, or why there are none
 _learning = threading.Lock()
+_naming = threading.Lock()
 
 
 def _functions_of(module: Any) -> _TableFunctions:
@@ -287,6 +311,7 @@ def _answers(functions: _TableFunctions, connection: Any) -> bool:
 class _Trial:
     name = "trial"
     columns: ClassVar[Mapping[str, str]] = {"place": "integer", "word": "text", "options_": "real"}
+    parameters: ClassVar[Mapping[str, str | None]] = {"query": None, "options": None}
 
     def rows(self, query: Any, options: Any) -> Sequence[Sequence[Cell]]:
         return [(1, query, 0.5), (options, None, 2.0)]

@@ -18,9 +18,12 @@ TRANSIENT = -1  # SQLITE_TRANSIENT: SQLite copies the bytes at once
 
 
 class Vtab(ctypes.Structure):
-    """``sqlite3_vtab``, and behind it the connection it belongs to."""
+    """``sqlite3_vtab``, and behind it the connection and the function that it belongs to."""
 
-    _fields_ = (("pModule", c_void_p), ("nRef", c_int), ("zErrMsg", c_void_p), ("db", c_void_p))
+    _fields_ = (
+        *(("pModule", c_void_p), ("nRef", c_int), ("zErrMsg", c_void_p)),
+        *(("db", c_void_p), ("number", c_int)),
+    )
 
 
 class VtabCursor(ctypes.Structure):

@@ -9,7 +9,7 @@ epoch 0). The keys of what is compared inside of sealed values (words, topics, c
 import sources go with the collection from epoch to epoch, or the index would have to be made anew
 from the texts. So the *bundle* that is wrapped for each who may read is, in epoch 0, the collection
 key alone (the others are derived from it); from epoch 1 on the collection key and the carried keys,
-in the order of :data:`CARRIED`, 32 bytes each.
+in the order of :data:`CARRIED`, 32 bytes each. The last of them, ``page-tag``, has no use any more.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from copy import copy
 
 from msgspec import Struct, field
 
-from memory_store.crypto.blinding import Adder, Blinder, IdTagger, Tagger, TaggerApart, Veil
+from memory_store.crypto.blinding import Adder, Blinder, Tagger, TaggerApart, Veil
 from memory_store.crypto.keys import KEY_BYTES, SecretKey
 from memory_store.crypto.sealing import (
+    LEAST_PADDED,
     OpenCounter,
     Place,
     SealingKey,
@@ -138,7 +139,7 @@ class CollectionKeys:
         self.collection = collection
         self._purposes: frozenset[str] = frozenset(PURPOSES)
         self._held = _Held({epoch: EpochKeys(epoch, bundle)}, epoch)
-        blind, dedupe, source, expansion, page = (SecretKey(k.buffer) for k in bundle.carried)
+        blind, dedupe, source, expansion = (SecretKey(k.buffer) for k in bundle.carried[:4])
         self._blind = blind
         self.blinder = Blinder(blind)
         self.dedupe = Tagger(dedupe)
@@ -147,7 +148,6 @@ class CollectionKeys:
         self.is_apart = False
         self.expansion = Tagger(expansion)
         self.rows = Tagger(dedupe.derive("row"))
-        self.page_tags = IdTagger(page)
 
     # -- epochs -------------------------------------------------------------------------
 
@@ -219,19 +219,25 @@ class CollectionKeys:
         place: Place,
         content: bytes | bytearray | memoryview,
         epoch: int | None = None,
+        least: int = LEAST_PADDED,
     ) -> bytes:
         """Seal a value in the newest epoch, or in another one that is held."""
         held = self._newest if epoch is None else self._at(epoch)
-        return seal(self._sealing(held, purpose), place, content)
+        return seal(self._sealing(held, purpose), place, content, least)
 
     def unseal(
-        self, purpose: str, place: Place, blob: bytes, counter: OpenCounter | None = None
+        self,
+        purpose: str,
+        place: Place,
+        blob: bytes,
+        counter: OpenCounter | None = None,
+        least: int = LEAST_PADDED,
     ) -> memoryview:
         """Open a value under the epoch that it names. Raises TamperedError."""
-        held = self._opening(sealed_epoch(blob, place))
+        held = self._opening(sealed_epoch(blob, place, least))
         if held.over and not self._held.lasting:
             raise TamperedError(f"{place}: sealed under a key that was replaced")
-        return unseal(self._sealing(held, purpose), place, blob, counter)
+        return unseal(self._sealing(held, purpose), place, blob, counter, least)
 
     def _opening(self, epoch: int) -> EpochKeys:
         held = self._held.epochs.get(epoch)
@@ -304,8 +310,7 @@ class CollectionKeys:
         for held in self._held.epochs.values():
             held.wipe()
         self._held.epochs.clear()
-        taggers = (self.blinder, self.dedupe, self.source, self.expansion, self.rows)
-        for tagger in (*taggers, self.page_tags):
+        for tagger in (self.blinder, self.dedupe, self.source, self.expansion, self.rows):
             tagger.wipe()
         self._blind.wipe()
 

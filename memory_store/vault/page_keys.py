@@ -1,4 +1,4 @@
-"""What seals a search's place between two pages, and tags the memories that it has to remember.
+"""What seals a search's place between two pages.
 
 Boundary: keys stay in here. A place sealed for one search opens for no other, and for no one
 without the vault's key.
@@ -6,16 +6,12 @@ without the vault's key.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from msgspec import Struct
 
 from memory_store.crypto.sealing import Place
 from memory_store.vault.keyring import VAULT_SCOPE, CollectionKeys, Keyring
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+PADDED = 40  # bytes: every place has the same length, so that nothing is to be hidden by more
 
 
 class PageKeys(Struct, frozen=True):
@@ -31,15 +27,11 @@ class PageKeys(Struct, frozen=True):
 
     def seal(self, search: str, content: bytes) -> bytes:
         """``content``, sealed for the search of that name."""
-        return self.keys.seal("page", self._place(search), content)
+        return self.keys.seal("page", self._place(search), content, least=PADDED)
 
     def unseal(self, search: str, blob: bytes) -> bytes:
         """What :meth:`seal` was given. Raises TamperedError or FormatError for anything else."""
-        return bytes(self.keys.unseal("page", self._place(search), blob))
+        return bytes(self.keys.unseal("page", self._place(search), blob, least=PADDED))
 
     def _place(self, search: str) -> Place:
         return self.keys.place("pages", "token", search + self.limits)
-
-    def tags(self, id_words: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """See :meth:`memory_store.crypto.blinding.IdTagger.tags`."""
-        return self.keys.page_tags.tags(id_words)

@@ -87,7 +87,8 @@ class KeyHolder(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True):
-    """``embedder`` and ``fingerprint`` name the model of every vector (empty before the first).
+    """``embedder`` and ``fingerprint`` name the model of every vector (before the first it
+    has no ``fingerprint``, and a name only where one was chosen).
 
     ``analyser`` is the version of the text analysis that index entries without a mark of their
     own were made with. ``collections`` are the ids of all that were made, so that none can be

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rfc5869 import hkdf
 
 from memory_store.crypto import blinding
-from memory_store.crypto.blinding import STREAM_BLOCK, Blinder, IdTagger, Tagger, TaggerApart, Veil
+from memory_store.crypto.blinding import STREAM_BLOCK, Blinder, Tagger, TaggerApart, Veil
 from memory_store.crypto.keys import SecretKey
 from memory_store.errors import MemoryStoreError
 
@@ -79,34 +79,6 @@ def test_a_wiped_tagger_has_no_key_and_tags_nothing() -> None:
     assert bytes(buffer) == bytes(32)
     with pytest.raises(AttributeError):
         tagger.tag(b"part")
-
-
-@given(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1)), max_size=20))
-def test_tags_of_ids_are_40_bits_of_aes(ids: list[tuple[int, int]]) -> None:
-    words = np.array(ids, dtype=np.uint64).reshape(-1, 2)
-    tags = IdTagger(SecretKey(KEY)).tags(words)
-    assert tags.dtype == np.uint64
-    assert tags.tolist() == [
-        int.from_bytes(
-            block(KEY, high.to_bytes(8, "little") + low.to_bytes(8, "little"))[:5], "little"
-        )
-        for high, low in ids
-    ]
-
-
-def test_tags_of_ids_do_not_depend_on_how_the_ids_lie_in_memory() -> None:
-    words = np.arange(20, dtype=np.uint64).reshape(-1, 2)
-    tagger = IdTagger(SecretKey(KEY))
-    apart = np.asfortranarray(words)
-    assert tagger.tags(apart).tolist() == tagger.tags(words).tolist()
-    assert tagger.tags(words.astype(">u8")).tolist() == tagger.tags(words).tolist()
-
-
-def test_a_wiped_id_tagger_has_no_key() -> None:
-    secret = SecretKey(KEY)
-    buffer = secret.buffer
-    IdTagger(secret).wipe()
-    assert bytes(buffer) == bytes(32)
 
 
 @given(st.text(max_size=8), st.text(max_size=12), st.booleans())

@@ -13,7 +13,6 @@ import json
 import math
 import struct
 import sys
-import uuid
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -31,7 +30,6 @@ from key_parsers import KEY_PARSERS
 from made_up_entries import varied_entries
 
 from datasette_hybrid.uploads.files import EXPANDED_LIMIT, sources
-from memory_store.crypto.blinding import IdTagger
 from memory_store.crypto.keys import SecretKey
 from memory_store.crypto.sealing import Place, SealingKey, seal, unseal
 from memory_store.dates import parse_moment, parse_time
@@ -143,30 +141,29 @@ class OneKey:
     """Keys of one vault, as :class:`PageKeys` needs them."""
 
     key: SealingKey
-    page_tags: IdTagger
 
     def place(self, table: str, column: str, row: str) -> Place:
         return Place(b"v" * 16, "", table, column, row)
 
-    def seal(self, purpose: str, place: Place, content: bytes) -> bytes:
-        return seal(self.key, place, content)
+    def seal(self, purpose: str, place: Place, content: bytes, least: int) -> bytes:
+        return seal(self.key, place, content, least)
 
-    def unseal(self, purpose: str, place: Place, content: bytes) -> memoryview:
-        return unseal(self.key, place, content)
+    def unseal(self, purpose: str, place: Place, content: bytes, least: int) -> memoryview:
+        return unseal(self.key, place, content, least=least)
 
 
 def continuation(data: bytes) -> None:
     """A token for the next page: as sent by a stranger, and as it would be after unsealing."""
-    keys = PageKeys(OneKey(_sealed()[0], None))  # type: ignore[arg-type]
+    keys = PageKeys(OneKey(_sealed()[0]))  # type: ignore[arg-type]
     try:
         paging.continue_place(lambda: keys, SearchRequest("q", continue_=text_of(data) or None))
     except BadInputError as error:
         assert error.parameter == "continue"
     try:
         place = paging._unpacked(data)
-    except (ValueError, struct.error):
+    except struct.error:
         return
-    assert paging._unpacked(paging._packed(place)) == place or math.isnan(place.after[0])  # type: ignore[index]
+    assert paging._unpacked(paging._packed(place)) == place or math.isnan(place.value)
 
 
 def moment(data: bytes) -> None:
@@ -255,13 +252,12 @@ def _built(entries: list) -> object:
 
 
 def _tokens() -> list[bytes]:
-    tag = int.from_bytes(uuid.UUID(int=7).bytes[:5], "big")
     places = [
-        paging.Place(10, 3, (tag, 2), (1,)),
-        paging.Place(0, after=(NOW, 1, 2)),
-        paging.Place(0, after=(float(np.inf), 1, 2), waiting=(5,)),
+        paging.Place(10, 10, 7, 10, 2**32 - 1, 0.25),
+        paging.Place(0, 100, 7, 0, 5, NOW, done=2**88 - 1),
+        paging.Place(3, 32, 0, 3, 5, float(np.inf), done=5),
     ]
-    keys = PageKeys(OneKey(_sealed()[0], None))  # type: ignore[arg-type]
+    keys = PageKeys(OneKey(_sealed()[0]))  # type: ignore[arg-type]
     tokens = [paging.continue_token(keys, SearchRequest("q"), place) for place in places]
     return [*map(paging._packed, places), *(token.encode() for token in tokens)]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from memory_store.importing.job import ImportJob, ImportRequest
 from memory_store.importing.source_file import Skip, SourceFile
@@ -24,7 +26,7 @@ class ZanzibarSession:
 '''
 
 
-def found(folder: str, **options: bool) -> tuple[list[str], dict[str, str]]:
+def found(folder: str, **options: Any) -> tuple[list[str], dict[str, str]]:
     files = list(walk(folder, **options))
     refs = [one.ref for one in files if isinstance(one, SourceFile)]
     return refs, {one.name: one.reason for one in files if isinstance(one, Skip)}
@@ -116,3 +118,140 @@ def test_code_is_found_by_words_with_its_lines_and_nothing_of_it_is_in_the_file(
     data = b"".join(path.read_bytes() for path in store.path.parent.glob(f"{store.path.name}*"))
     for canary in ("zanzibar", "quixotic", "flamingo", "wigwam", "nothing_here", "payload"):
         assert canary.encode() not in data.lower()
+
+
+def git(folder: str, *words: str) -> str:
+    person = ("-c", "user.name=Ada Quill", "-c", "user.email=ada@example.org")
+    allowed = ("-c", "protocol.file.allow=always")
+    done = subprocess.run(
+        ["git", "-C", folder, *person, *allowed, *words], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def committed(folder: str, message: str = "one") -> str:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", message)
+    return git(folder, "rev-parse", "HEAD")
+
+
+def test_a_submodule_is_read_by_its_own_rules(put: Put) -> None:
+    put("lib/.gitignore", "made.py\n")
+    put("lib/kept.py", "x = 1\n")
+    git("lib", "init", "-q")
+    committed("lib")
+    put("repo/.gitignore", "kept.py\n")
+    put("repo/a.py", "x = 1\n")
+    git("repo", "init", "-q")
+    git("repo", "submodule", "--quiet", "add", "../lib", "sub")
+    put("repo/sub/made.py", "x = 1\n")
+    put("repo/sub/mine.py", "x = 1\n")
+    put("repo/.git/modules/sub/info/exclude", "mine.py\n")
+    refs, skips = found("repo")
+    assert refs == ["a.py", "sub/kept.py"]
+    listed = git("repo/sub", "ls-files", "-co", "--exclude-standard").split()
+    assert listed == [".gitignore", "kept.py"]
+    assert skips["repo/sub/made.py"] == skips["repo/sub/mine.py"] == "ignored by .gitignore"
+
+
+def test_a_linked_work_tree_is_one_and_keeps_to_what_its_repository_excludes(
+    put: Put, store: MemoryStore
+) -> None:
+    put("repo/a.py", "def zanzibar():\n    pass\n")
+    git("repo", "init", "-q")
+    first = committed("repo")
+    put("repo/.git/info/exclude", "mine.py\n")
+    git("repo", "worktree", "add", "-q", "-b", "linked", "../linked")
+    put("linked/mine.py", "x = 1\n")
+    refs, _ = found("linked")
+    assert refs == ["a.py"]
+    store.import_paths(["linked"], embed=False)
+    (source,) = store.sources()
+    assert (source.commit, source.behind) == (first, None)
+    put("linked/b.py", "def other():\n    pass\n")
+    committed("linked", "two")
+    (source,) = store.sources()
+    assert source.behind == "1 commit behind"
+
+
+def test_a_collection_knows_its_commit_and_when_it_is_behind(put: Put, store: MemoryStore) -> None:
+    put("repo/a.py", "def zanzibar():\n    pass\n")
+    git("repo", "init", "-q", "-b", "main")
+    first = committed("repo")
+    store.import_paths(["repo"], collection="shop", embed=False)
+    assert store.gone_on(["shop"]) == []
+    for number in range(12):
+        put("repo/a.py", f"def zanzibar():\n    return {number}\n")
+        committed("repo", f"change {number}")
+    (source,) = store.sources()
+    assert (source.commit, source.behind) == (first, "12 commits behind")
+    (line,) = store.gone_on(["shop", "elsewhere"])
+    assert line.startswith("shop is 12 commits behind. Try: memory-store import")
+    assert store.gone_on(["personal"]) == []
+    git("repo", "pack-refs", "--all")
+    store.import_paths([], embed=False)
+    (source,) = store.sources()
+    assert (source.commit, source.behind) == (git("repo", "rev-parse", "main"), None)
+    git("repo", "checkout", "-q", "-b", "other", first)
+    put("repo/b.py", "x = 1\n")
+    committed("repo", "aside")
+    (source,) = store.sources()
+    assert source.behind == "1 commit behind, 12 commits off its work tree"
+    shutil.rmtree("repo/.git")
+    (source,) = store.sources()
+    assert source.behind is None
+
+
+def test_a_commit_is_sealed(put: Put, store: MemoryStore) -> None:
+    put("repo/a.py", "x = 1\n")
+    git("repo", "init", "-q", "-b", "zanzibarbranch")
+    commit = committed("repo", "quixotic")
+    store.import_paths(["repo"], embed=False)
+    assert store.sources()[0].commit == commit
+    files = [one.read_bytes() for one in store.path.parent.glob(f"{store.path.name}*")]
+    for canary in (commit.encode(), bytes.fromhex(commit), b"zanzibarbranch", b"quixotic"):
+        assert not any(canary in one for one in files)
+
+
+def test_a_repository_cannot_make_a_look_at_it_run_anything(put: Put, store: MemoryStore) -> None:
+    put("repo/a.py", "x = 1\n")
+    put("repo/.gitattributes", "*.py diff=evil\n")
+    git("repo", "init", "-q")
+    committed("repo")
+    for name in ("core.fsmonitor", "diff.evil.textconv", "core.pager", "core.sshCommand"):
+        git("repo", "config", name, "touch ../ran; true")
+    store.import_paths(["repo"], embed=False)
+    put("repo/a.py", "x = 2\n")
+    subprocess.run(
+        ["git", "-C", "repo", "-c", "core.fsmonitor=false", "-c", "user.name=A",
+         "-c", "user.email=a@b", "commit", "-qam", "two"],
+        check=True,
+    )  # fmt: skip
+    Path("ran").unlink(missing_ok=True)
+    assert store.sources()[0].behind == "1 commit behind"
+    assert not Path("ran").exists()
+
+
+def test_switching_a_branch_reads_what_changed_and_a_renamed_file_keeps_its_memory(
+    put: Put, store: MemoryStore
+) -> None:
+    for number in range(20):
+        put(f"repo/m{number}.py", f"def function_{number}():\n    return {number}\n")
+    git("repo", "init", "-q", "-b", "main")
+    committed("repo")
+    store.import_paths(["repo"], embed=False)
+    (before,) = store.search("function_3", limit=1).rows
+    git("repo", "checkout", "-q", "-b", "other")
+    put("repo/m5.py", "def function_five():\n    return 5\n")
+    Path("repo/deep").mkdir()
+    git("repo", "mv", "m3.py", "deep/renamed.py")
+    committed("repo", "two")
+    report = store.import_paths([], embed=False)
+    assert (report.unchanged, report.replaced, report.imported) == (18, 2, 0)
+    assert report.moved == (("m3.py", "deep/renamed.py"),)
+    (after,) = store.search("function_3", limit=1).rows
+    assert (after.id, after.ref) == (before.id, "deep/renamed.py")
+    git("repo", "checkout", "-q", "main")
+    report = store.import_paths([], embed=False)
+    assert (report.unchanged, report.replaced) == (18, 2)
+    assert store.code.outline("m3.py").id == before.id

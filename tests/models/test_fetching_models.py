@@ -241,7 +241,7 @@ def test_what_was_trusted_is_noticed_when_the_hub_changes_it(unpinned: Path, cac
 
 
 def test_a_name_that_neither_knows_is_refused_before_anything_is_asked(hub: Hub) -> None:
-    for name in ("no/such-model", "small"):
+    for name in ("no/such-model", "smaller"):
         done = run("get", name, "--trust")
         assert done.exit_code == 2
         assert "Neither FastEmbed nor FlashRank" in done.stderr

@@ -65,6 +65,25 @@ async def test_each_answers_what_the_command_does(coded: Filled, serve: Serve) -
     assert context["ok"]
 
 
+async def test_sql_has_tables_of_what_the_actor_may_read_and_the_trail_has_the_reading(
+    coded: Filled, serve: Serve
+) -> None:
+    with MemoryStore.open(coded.path, key_file=coded.key_file) as store:
+        store.collections.change_members("hidden", {"root": "owner"})
+    served = await serve(coded.path, options=coded.options(allow=ALLOW))
+    defined, used = "select file, name from code_symbols()", "select * from code_references('Box')"
+    for actor in (None, "alice", "wanda", "mallory"):
+        for sql in (defined, used):
+            assert await served.by(actor).sql(sql) == [], actor
+    files = {row["file"] for row in await served.by("bob").sql(defined)}
+    assert files == {"boxes.py", "unpack.py"}
+    (row,) = await served.by("bob").sql("select file, line from code_references('open_lid')")
+    assert row == {"file": "unpack.py", "line": 5}
+    trail = (await served.by("root").get(f"{served.base}/audit.json")).json()["rows"]
+    readings = [(one["who"], one["surface"]) for one in trail if one["action"] == "read"]
+    assert readings == [("bob", "sql")]
+
+
 async def test_who_may_not_read_gets_no_name_of_it(coded: Filled, serve: Serve) -> None:
     served = await serve(coded.path, options=coded.options(allow=ALLOW))
     for actor in (None, "alice", "wanda", "mallory"):

@@ -284,6 +284,8 @@ def queries(world: World) -> Iterator[str]:
     yield "select id, memory_text(id) text from memories"
     yield "select id, memory_links(id) links from memories"
     yield "select code_symbols() defined, code_references() used"
+    yield "select * from code_symbols()"
+    yield "select * from code_references()"
     yield "select collections.id, topic_hash('fruit', collections.id) hash from collections"
     yield "select id, hybrid_explain('plums', json_object('why', id)) why from memories"
 

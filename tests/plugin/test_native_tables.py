@@ -40,11 +40,19 @@ async def found(served: Served, parameters: str, actor: str | None = "bob") -> l
     return [row["id"] for row in response.json()]
 
 
+def path_of(url: str) -> str:
+    """An address without its host."""
+    address = urlsplit(url)
+    return f"{address.path}?{address.query}"
+
+
 # -- searching --------------------------------------------------------------------------
 
 
 async def test_a_search_narrows_the_table_and_leaves_the_rest_to_datasette(served: Served) -> None:
-    assert await found(served, "_hybrid=tomatoes&_hybrid_mode=keyword") == [HOSTILE, ONE]
+    assert await found(served, "_hybrid=tomatoes&_hybrid_mode=keyword") == [ONE, HOSTILE]
+    by_time = "_hybrid=tomatoes&_hybrid_mode=keyword&_sort_desc=created"
+    assert await found(served, by_time) == [HOSTILE, ONE]
     assert await found(served, "_hybrid=tomatoes&_hybrid_mode=keyword&_sort=id") == [ONE, HOSTILE]
     assert await found(served, "_hybrid=tomatoes&type=decision&_hybrid_mode=keyword") == []
     assert await found(served, f"_hybrid=tomatoes&id={ONE}") == [ONE]
@@ -90,12 +98,55 @@ async def test_csv_counts_facets_and_columns_are_those_of_the_found_rows(served:
 async def test_the_next_page_is_of_the_same_search(served: Served) -> None:
     first = soup(await served.by("bob").get("/notes/memories?_hybrid=tomatoes&_size=1"))
     (following,) = (a["href"] for a in first.select("a") if a.get_text() == "Next page")
-    address = urlsplit(following)
-    assert "_hybrid=tomatoes" in address.query
-    page = soup(await served.by("bob").get(f"{address.path}?{address.query}"))
+    assert "_hybrid=tomatoes" in following
+    page = soup(await served.by("bob").get(path_of(following)))
     shown = [cell.get_text() for cell in page.select("td.col-id a")]
     assert shown
     assert shown != [cell.get_text() for cell in first.select("td.col-id a")]
+
+
+async def test_rows_stand_in_the_order_of_the_search_page_on_every_page(
+    filled: Filled, serve: Serve
+) -> None:
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        store.add_many(
+            [
+                MemoryDraft(
+                    text=f"Beans {'and peas ' * (number % 5)} {number}",
+                    created=f"2024-01-{1 + number * 7 % 28:02}",
+                    type="fact" if number % 3 else "note",
+                )
+                for number in range(12)
+            ],
+            embed=False,
+        )
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
+    bob = served.by("bob")
+    searched = (await bob.get(".json?q=peas+beans&mode=keyword&limit=32")).json()["rows"]
+    ranked = [row["id"] for row in searched]
+    asked = "_hybrid=peas+beans&_hybrid_mode=keyword"
+    assert await found(served, asked) == ranked
+    notes = [row["id"] for row in searched if row["type"] == "note"]
+    assert await found(served, f"{asked}&type=note&_facet=type") == notes
+    page = soup(await bob.get(f"/notes/memories?{asked}&type=fact&_size=3"))
+    said = " ".join(page.get_text().split())
+    assert 'found for “peas beans”, in order of relevance and type = "fact"' in said
+    assert "sorted by" not in said
+    seen: list[str] = []
+    while True:
+        seen += [cell.get_text() for cell in page.select("td.col-id a") if cell.get_text()]
+        following = [a["href"] for a in page.select("a") if a.get_text() == "Next page"]
+        if not following:
+            break
+        page = soup(await bob.get(path_of(following[0])))
+    assert [one for one in seen if one in ranked] == [one for one in ranked if one not in notes]
+    by_column = soup(await bob.get(f"/notes/memories?{asked}&_size=3"))
+    sort = next(a["href"] for a in by_column.select("th.col-id a") if "_sort" in a["href"])
+    first = soup(await bob.get(path_of(sort)))
+    assert first.select_one("td.col-id a").get_text() == min(ranked)
+    (following,) = {a["href"] for a in first.select("a") if a.get_text() == "Next page"}
+    second = soup(await bob.get(path_of(following)))
+    assert second.select_one("td.col-id a").get_text() == sorted(ranked)[3]
 
 
 async def test_facets_have_more_than_a_page_of_results_to_count(
@@ -184,14 +235,14 @@ async def test_a_vault_that_keeps_queries_private_takes_none_from_an_address(
     assert len(await found(served, "")) == 3
 
 
-async def test_found_rows_link_to_their_order_of_relevance(served: Served) -> None:
+async def test_found_rows_link_to_the_search_page(served: Served) -> None:
     page = await served.by("bob").get("/notes/memories?_search=red+tomatoes&_hybrid_mode=keyword")
     (link,) = {a["href"] for a in soup(page).select("a") if a.get_text(" ").strip().startswith(
-        "In order of relevance"
+        "On the search page"
     )}  # fmt: skip
     assert link == "/notes/-/hybrid?q=red+tomatoes&mode=keyword"
     plain = await served.by("bob").get("/notes/memories")
-    assert "In order of relevance" not in plain.text
+    assert "On the search page" not in plain.text
 
 
 # -- cells ------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 from datasette.app import Datasette
+from postgres_server import Server
 
 from memory_store.store import MemoryStore
 
@@ -62,6 +63,27 @@ def test_the_link_signs_you_in_once_and_leads_to_the_search_page(
         assert "behind the clock" in page.text
         assert httpx.get(link).status_code == 403
         assert "behind the clock" not in httpx.get(page.url).text
+
+
+def test_a_vault_in_a_database_is_served_by_its_address(
+    postgres: Server,
+    key_file: Path,
+    tiny_model: Path,
+    private_folders: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    address = postgres.address("diary")
+    made, _ = MemoryStore.create(address, key_file=key_file, embedder=str(tiny_model))
+    with made as store:
+        store.add("The spare key hangs behind the clock")
+    monkeypatch.setenv("MEMORY_STORE_DB", address.replace("owner@", "owner:kestrel@"))
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(key_file))
+    with served() as link, httpx.Client(timeout=60) as browser:
+        first = browser.get(link)
+        assert first.headers["location"] == "/diary/-/hybrid"
+        page = browser.get(httpx.URL(link).join("/diary/-/hybrid?q=spare+key"))
+        assert "behind the clock" in page.text
+        assert "kestrel" not in page.text
 
 
 @pytest.mark.asyncio

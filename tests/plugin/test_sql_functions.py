@@ -165,14 +165,14 @@ def test_only_who_holds_the_key_chooses_the_model_a_query_is_sent_to(
     assert len(language_models.given("good")) == 1
 
 
-def test_symbols_of_source_code_and_their_uses_are_json_for_those_who_may_read(
+def test_symbols_of_source_code_and_their_uses_are_tables_and_json_for_those_who_may_read(
     make_store: Callable[..., MemoryStore],
 ) -> None:
     store = make_store()
     text = "class Box:\n    pass\n\n\ndef made():\n    return Box()\n"
     store.add_many([MemoryDraft(text, type="code", ref="boxes.py")], embed=False)
 
-    def ask(sql: str, grants: Grants) -> list[tuple[Any, ...]]:
+    def ask(sql: str, grants: Grants = ALL_GRANTS) -> list[tuple[Any, ...]]:
         connection = sqlite3.connect(store.path)
         register(connection, lambda named: StoreAndGrants(store, grants))
         try:
@@ -180,15 +180,22 @@ def test_symbols_of_source_code_and_their_uses_are_json_for_those_who_may_read(
         finally:
             connection.close()
 
-    defined = """
-        select value ->> 'file', value ->> 'name', value ->> 'line', value ->> 'references'
-        from json_each(code_symbols()) order by 3
+    defined = 'select file, name, line, "references" from code_symbols() order by line desc'
+    assert ask(defined) == [("boxes.py", "made", 5, 0), ("boxes.py", "Box", 1, 1)]
+    used = """
+        select used.line, box.kind, used.name from code_symbols('Box') as box
+        join code_references(box.name) as used on used.id = box.id where used.line > 5
     """
-    assert ask(defined, ALL_GRANTS) == [("boxes.py", "Box", 1, 1), ("boxes.py", "made", 5, 0)]
-    used = "select value ->> 'line' from json_each(code_references('Box'))"
-    assert ask(used, ALL_GRANTS) == [(6,)]
-    assert ask("select code_symbols('nowhere'), code_references('x')", ALL_GRANTS) == [("[]", "[]")]
-    both = "select code_symbols(), code_references('Box')"
-    assert ask(both, Grants(search=EVERYTHING)) == ask(both, Grants()) == [(None, None)]
+    assert ask(used) == [(6, "class", "Box")]
+    assert ask("select line from code_references where name = 'Box'") == [(6,)]
+    for function in ("code_symbols", "code_references"):
+        ((array,),) = ask(f"select {function}()")
+        names = ", ".join(f'"{name}"' for name in json.loads(array)[0])
+        rows = [tuple(row.values()) for row in json.loads(array)]
+        assert ask(f"select * from {function}()") == ask(f"select {names} from {function}") == rows
+        assert ask(f"select * from {function}('nowhere')") == []
+        assert ask(f"select {function}('nowhere')") == [("[]",)]
+        both = f"select (select count(*) from {function}()), {function}()"
+        assert ask(both, Grants(search=EVERYTHING)) == ask(both, Grants()) == [(0, None)]
     store.lock()
-    assert ask(both, ALL_GRANTS) == [(None, None)]
+    assert ask("select (select count(*) from code_symbols()), code_symbols()") == [(0, None)]

@@ -10,7 +10,8 @@ Boundary: turns opened memories into what the caller reads. Grants are checked b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -22,7 +23,8 @@ from memory_store.search.adjustments import band
 from memory_store.search.answer.previews import Preview, expands, preview
 from memory_store.search.candidates import Fetched, Outcome, Scored
 from memory_store.search.facets.counts import counted, facets
-from memory_store.search.paging import continue_token, following
+from memory_store.search.fusion.pool import to_come
+from memory_store.search.paging import CHANGED, REACH, Place, coming, continue_token, id_tag
 from memory_store.search.query.analysis import leaves_out_words
 from memory_store.search.query.plan import Search
 from memory_store.search.recipes.recipe import CERTAIN
@@ -61,7 +63,7 @@ def respond(search: Search, outcome: Outcome) -> SearchResponse:
             note.tokens_counted_with = budget["counted_with"]
             note.skipped_for_budget = budget["skipped"] + len(budget["too_large"])
     next_token = _next(search, outcome, spending)
-    degraded = [*context.degraded, *outcome.degraded]
+    degraded = [*context.degraded, *_changed(search, outcome), *outcome.degraded]
     if options.sealed and len(rows) < len(outcome.rows):
         left = len(outcome.rows) - len(rows)
         degraded.append(f"sealed: {left} more were opened to see that they do not fit the budget")
@@ -124,6 +126,10 @@ def _previewed(
     if limit is None:
         return shown, None, Spending(tuple(range(len(shown))))
     spending = spend(costs, limit)
+    if spending.skipped:  # a token says of so many after them whether they wait
+        places = {one.candidate.ordinal: n for n, one in enumerate(_order(outcome))}
+        at = [places[one.candidate.ordinal] for one in outcome.rows]
+        spending = spend(costs[: bisect_right(at, at[spending.skipped[0]] + REACH)], limit)
     too_large = [
         {"id": outcome.rows[n].candidate.id, "tokens": costs[n]} for n in spending.too_large
     ]
@@ -162,24 +168,39 @@ def estimated_tokens(text: str) -> int:
     return -(-len(text) // CHARACTERS_A_TOKEN)
 
 
+def _order(outcome: Outcome) -> tuple[Scored, ...]:
+    """What a place between two pages is a place in."""
+    return outcome.candidates or outcome.ranking
+
+
+def _changed(search: Search, outcome: Outcome) -> Iterator[str]:
+    """What to say where the page before was one of another order."""
+    place = search.plan.place
+    if place is not None and not coming(place, search.snapshot, search.order(_order(outcome)))[1]:
+        yield CHANGED
+
+
 def _next(search: Search, outcome: Outcome, spending: Spending) -> str | None:
     """The token for what is still to come: what follows the page, and what did not fit it."""
-    ordinals = [result.candidate.ordinal for result in outcome.ranking]
     skipped = {outcome.rows[n].candidate.ordinal for n in spending.skipped}
     gone = outcome.refused | {row.candidate.ordinal for row in outcome.rows} - skipped
-    left, keys = search.plan.awaiting(ordinals), search.context.page_keys()
-    place = following(
-        search.plan.place,
-        keys,
-        search.snapshot,
-        shown=len(spending.taken),
-        tried=outcome.tried,
-        pool=ordinals,
-        waiting=[o for o in ordinals if o in left and o not in gone],
-        listing=outcome.listed is not None,
-        untried=outcome.untried,
+    left = (one.candidate.ordinal for one in to_come(search, _order(outcome)))
+    waiting, order = {one for one in left if one not in gone}, search.order(_order(outcome))
+    first = next((n for n, (one, _) in enumerate(order) if one in waiting), None)
+    if first is None:
+        return None
+    plan, (ordinal, value) = search.plan, order[first]
+    after = order[first + 1 : first + 1 + REACH]
+    place = Place(
+        shown=plan.offset + len(spending.taken),
+        limit=plan.options.limit if plan.place is None else plan.place.limit,
+        revision=search.snapshot.revision,
+        start=0 if search.lists else first,
+        tag=id_tag(search.snapshot, ordinal),
+        value=value,
+        done=sum(1 << n for n, (one, _) in enumerate(after) if one not in waiting),
     )
-    return None if place is None else continue_token(keys, search.options, place)
+    return continue_token(search.context.page_keys(), search.options, place)
 
 
 def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) -> SearchResult:

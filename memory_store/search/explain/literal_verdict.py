@@ -27,13 +27,13 @@ from memory_store.search.query.regular_expressions import Needs
 
 class LiteralSearch(Struct, frozen=True):
     """A literal search as it went: what the pattern ``needed``, which memories hold that
-    (``candidates``), how many were ``tried`` and what was ``found`` among them."""
+    (``candidates``), which were ``tried`` and what was ``found`` among them."""
 
     search: Search
     needed: Needs
-    candidates: tuple[Candidate, ...]
-    tried: int
-    found: tuple[Scored, ...]
+    candidates: Sequence[Candidate]
+    tried: Sequence[Candidate]
+    found: Sequence[Scored]
 
 
 def explain_literally(literal: LiteralSearch, rows: Sequence[Scored]) -> None:
@@ -93,10 +93,13 @@ def _fate(literal: LiteralSearch, ordinal: int, shown: Collection[str]) -> Field
     if ordinal not in places:
         return _lacks(literal, ordinal)
     by_words = {"keyword_rank": places[ordinal]}
-    if places[ordinal] > literal.tried:
+    tried = [places[one.ordinal] for one in literal.tried]
+    if places[ordinal] not in tried:
+        if tried and places[ordinal] < tried[-1]:
+            return {**by_words, "stage": "page", "reason": "an earlier page has tried it"}
         reason = (
             f"it was not tried: by the pattern's words it stands at place {places[ordinal]}, "
-            f"and the first {literal.tried} are opened"
+            f"and the first {tried[-1] if tried else 0} are opened"
         )
         return {**by_words, "stage": "fetch", "reason": reason}
     id_ = search.snapshot.id(ordinal)
@@ -106,7 +109,8 @@ def _fate(literal: LiteralSearch, ordinal: int, shown: Collection[str]) -> Field
     order = [one.candidate.ordinal for one in literal.found]
     if ordinal not in order:
         return {**by_words, **lost(search, ordinal)}
-    return {**by_words, **placed(search.plan, id_, order.index(ordinal) + 1, shown)}
+    rank = search.plan.offset + order.index(ordinal) + 1
+    return {**by_words, **placed(search.plan, id_, rank, shown)}
 
 
 def _lacks(literal: LiteralSearch, ordinal: int) -> Fields:

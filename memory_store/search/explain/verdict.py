@@ -156,8 +156,7 @@ def _not_fetched(found: Found, ordinal: int) -> Fields:
     """No leg had it among its first: at which place would each have had it?"""
     search = found.search
     if not search.analysis.asks:
-        place, age = search.plan.place, -search.snapshot.created[ordinal]
-        if place is not None and place.after is not None and age <= place.after[0]:
+        if search.plan.place is not None and not search.analysis.mask[ordinal]:
             return {"stage": "page", "reason": "an earlier page has listed it"}
         return {"stage": "fetch", "reason": "it is older than the newest that are listed"}
     places = _leg_places(found, ordinal)
@@ -279,7 +278,7 @@ def _after_the_pool(found: Found, fusion_rank: int, shown: Collection[str]) -> F
     way = ways_of(search.trace, [candidate.ordinal])[candidate.ordinal]
     ahead = [result.candidate for result in found.outcome.ranking]
     ahead = [one for one in ahead if one.id not in dropped and plan.keeps(one.ordinal)]
-    listed = plan.offset if plan.waiting is None else 0  # not in a list's ranking
+    listed = plan.offset if search.lists else 0  # not in a list's ranking
     place = {one.ordinal: n for n, one in enumerate(ahead, listed + 1)}.get(candidate.ordinal)
     if way:
         places = figures(place, way[-1][2], found, way)

@@ -1,7 +1,6 @@
 """The pool of one page: what may be opened for it, settled before anything is.
 
-* The first page of a search has the best of fusion.
-* A later page has what the first one settled, whatever was written since.
+* Every page of a search has the best of fusion, and shows what earlier pages left of it.
 * Where only opened text can show whether a memory may be an answer (a phrase's spelling,
   metadata), the search goes on below the pool, up to a bound.
 
@@ -12,46 +11,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
-from memory_store.search.candidates import Candidate, Fetched, Scored
-from memory_store.search.fusion.rank_fusion import Fused, Merged
-from memory_store.search.paging import Members
+from memory_store.search.candidates import Fetched, Scored
+from memory_store.search.fusion.rank_fusion import Merged
+from memory_store.search.paging import coming
 from memory_store.search.query.plan import Plan, Search
 
 
-def settled(merged: Merged, members: Members, search: Search) -> Merged:
-    """``merged`` with the pool of the first page, in the order that fusion gives it today.
-
-    Members that no leg finds any more come last, with a fusion score of 0.
-    """
-    wanted = members.waiting | members.done
-    found = [one for one in merged.pool if one.ordinal in wanted]
-    lost = sorted(wanted - {one.ordinal for one in found})
-    snapshot = search.snapshot
-    pool = [
-        *found,
-        *(Candidate(o, snapshot.id(o), snapshot.type(o), share=0.0, fusion_rank=0) for o in lost),
-    ]
-    fused = {one.ordinal: one for one in merged.ordered}
-    ordered = [fused.get(one.ordinal, Fused(one.ordinal, 0.0, 0.0)) for one in pool]
-    rest = [one for one in merged.ordered if one.ordinal not in wanted]
-    numbered = tuple(one._replace(fusion_rank=rank) for rank, one in enumerate(pool, start=1))
-    return replace(merged, pool=numbered, ordered=(*ordered, *rest))
-
-
 def above(plan: Plan, results: Sequence[Scored]) -> list[Scored]:
-    """Those that reach the caller's ``min_score``; what waits from the first page did then."""
-    least, waiting = plan.options.min_score, plan.waiting or ()
-    if least is None:
-        return list(results)
-    return [one for one in results if one.score >= least or one.candidate.ordinal in waiting]
+    """Those that reach the caller's ``min_score``."""
+    least = plan.options.min_score
+    return [one for one in results if least is None or one.score >= least]
 
 
-def to_come(plan: Plan, results: Sequence[Scored]) -> list[Scored]:
+def to_come(search: Search, results: Sequence[Scored]) -> list[Scored]:
     """What earlier pages and narrowing have left of ``results``."""
-    left = plan.awaiting([result.candidate.ordinal for result in results])
-    return [result for result in results if result.candidate.ordinal in left]
+    place, found = search.plan.place, list(results)
+    if place is not None:
+        found = [found[n] for n in coming(place, search.snapshot, search.order(results))[0]]
+    return [result for result in found if search.plan.keeps(result.candidate.ordinal)]
 
 
 def untried(search: Search, fetched: Fetched, merged: Merged, tried: int) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def vector_leg(search: Search) -> Fetched:
     if not wanted and analysis.like is None:
         return Fetched(())
     if index is None or not context.snapshot.vectors:
-        if not context.snapshot.total:
+        if not context.snapshot.total or _words_decide(search):
             return Fetched(())
         command = context.fetch_model()
         fetch = f"{command}, then " if command else ""
@@ -75,9 +75,14 @@ def vector_leg(search: Search) -> Fetched:
     if len(search.plan.legs) == 1 and missing and not models:
         raise next(iter(missing.values()))
     alike, unlike = _like_list(index, searched, search)
-    lacking = unembedded_lines(analysis.mask, context)
+    lacking = () if _words_decide(search) else unembedded_lines(analysis.mask, context)
     unread = [line for one in models for line in _unread(one, context)]
     return Fetched((*lists, *alike), (*missing, *unlike, *lacking, *unread), tuple(models))
+
+
+def _words_decide(search: Search) -> bool:
+    """Whether nothing is missed without vectors: the recipe for source code goes by words."""
+    return search.recipe.has_code_rules and len(search.plan.legs) > 1
 
 
 def _unread(model: QueryModel, context: SearchContext) -> tuple[str, ...]:

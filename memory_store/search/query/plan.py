@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -10,17 +10,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.records import SearchRequest
-from memory_store.search.paging import Place
+from memory_store.search.paging import Order, Place
 from memory_store.search.query.more_like_this import LIKE
 from memory_store.search.recipes import Depth, Recipe, of_one_leg, recipe_named
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Snapshot
+    from memory_store.search.candidates import Scored
     from memory_store.search.context import SearchContext
     from memory_store.search.facets.selection import Narrowing
     from memory_store.search.query.analysis import Analysis
     from memory_store.search.trace import Trace
 
+PATTERN_MODES = ("literal", "structural")
 SINGLE_LEG = ("keyword", "vector")  # modes that are one leg, in its own order and on its own scale
 SINGLE_DEPTH = Depth(64, 256)  # how long their list is at least, where the recipe cuts no pool
 AFTER_READING = 0.1  # of a time limit: kept for what comes after the reranker
@@ -31,8 +33,7 @@ TRIES = Depth(256, 1_000)  # memories opened at most to find those that a condit
 class Plan(Struct, frozen=True):
     """What will be done: ``legs`` with their ``depths``, ``pool`` and ``rerank_depth`` memories.
 
-    ``place`` is where this page starts (``None``: at the top), ``waiting`` what of its pool, as
-    ordinals, earlier pages have left (``None``: all of it); ``deadline`` is a
+    ``place`` is where this page starts (``None``: at the top); ``deadline`` is a
     :func:`time.monotonic` moment or ``None``. ``narrowing`` says what of the result is shown.
     What is not ``shown`` is ranked to be measured: no row is opened only for being on the page.
     """
@@ -46,7 +47,6 @@ class Plan(Struct, frozen=True):
     rerank_depth: int
     deadline: float | None
     place: Place | None = None
-    waiting: frozenset[int] | None = None
     shown: bool = True
     narrowing: Narrowing | None = None
 
@@ -58,15 +58,6 @@ class Plan(Struct, frozen=True):
     def keeps(self, ordinal: int) -> bool:
         """Whether narrowing shows a memory."""
         return self.narrowing is None or bool(self.narrowing.mask[ordinal])
-
-    def awaiting(self, ordinals: Iterable[int]) -> set[int]:
-        """Those memories that may be on this page or a later one."""
-        waiting, kept = self.waiting, None if self.narrowing is None else self.narrowing.mask
-        return {
-            ordinal
-            for ordinal in ordinals
-            if (waiting is None or ordinal in waiting) and (kept is None or kept[ordinal])
-        }
 
     @property
     def reads(self) -> bool:
@@ -136,7 +127,8 @@ def make_plan(
     """
     recipe = recipe_named(options.recipe)
     legs = (mode,) if mode in SINGLE_LEG else recipe.legs
-    limit, deep = options.limit, options.deep
+    # of the first page, so that a later one ranks the same
+    limit, deep = options.limit if place is None else place.limit, options.deep
     pool = NO_CUT if recipe.pool is None else recipe.pool.of(limit, deep)
     depths = {leg: max(depth, recipe.leg_depth(leg, limit, deep)) for leg in legs}
     depths["variant"] = recipe.variant_depth.of(limit, deep)
@@ -187,3 +179,15 @@ class Search(Struct, frozen=True):
         """Whether only opened text shows which candidates may be answers."""
         asked, options = self.analysis.parsed, self.options
         return bool(asked.required or asked.excluded or options.conditions) and not options.sealed
+
+    @property
+    def lists(self) -> bool:
+        """Whether it is a list by filters alone, the newest first."""
+        return self.plan.mode not in PATTERN_MODES and not self.analysis.asks
+
+    def order(self, results: Sequence[Scored]) -> Order:
+        """The ordinals of ``results`` with what they are ordered by."""
+        if not self.lists:
+            return [(one.candidate.ordinal, one.score) for one in results]
+        ordinals = [one.candidate.ordinal for one in results]
+        return list(zip(ordinals, self.snapshot.created[ordinals].tolist(), strict=True))

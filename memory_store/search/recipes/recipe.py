@@ -123,6 +123,10 @@ class Recipe(Struct, frozen=True):
 
     # Rules that go by the file a memory came from (prx), instead of a model, in this order
     coherence: float = 0.0  # highest score × this × share of the strongest file's sum
+    definition_factor: float = 1.0  # multiplied: a file that defines a name of the query
+    symbol_definition_factor: float = 1.0  # the same, where the query is like an identifier
+    definition_stem_factor: float = 1.0  # and once more, where the file is called like the name
+    proximity: float = 0.0  # highest score × this ÷ steps of imports from the first results
     stem_boost: float = 0.0  # highest score × share of keywords in the file's name × this
     stem_share: float = 0.0  # the least such share
     noise: Mapping[str, float] = field(default_factory=lambda: frozen({}))  # multiplied

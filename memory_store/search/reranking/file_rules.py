@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePosixPath
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -26,11 +27,15 @@ from memory_store.search.trace import Trace
 from memory_store.text.identifiers import code_words
 
 COHERENCE = "file coherence"
+DEFINITION = "definition"
+PROXIMITY = "import proximity"
 STEM = "stem match"
 NOISE = "noise"
 SATURATION = "saturation"
 SCALED = "scaled to 1"
 
+FIRST = 5  # results whose neighbours by imports are raised; prx gives no number
+HOPS = 2  # prx: "BFS 2-hop traversal of the import graph"
 SHORTEST_PREFIX = 3  # characters two words must share: a folder named "a" is no match for "all"
 
 # A source that ends so is itself a file of rows: each row is a record of its own, and no more a
@@ -99,6 +104,19 @@ def _is_rows(source: str) -> bool:
     return name.endswith(ROW_SUFFIXES) or name.partition("#")[0].endswith(ROW_SUFFIXES)
 
 
+class SourceFacts(Struct, frozen=True):
+    """What the index knows of source files: who defines a name of the query, and who is near whom.
+
+    ``defined`` are documents by the name (in lower case) that they define, ``symbol_like`` says
+    that the query is one identifier, and ``near`` gives the ids of memories that are few imports
+    away from some, each with how many.
+    """
+
+    defined: Mapping[str, Container[int]] = MappingProxyType({})
+    symbol_like: bool = False
+    near: Callable[[Sequence[str]], Mapping[str, int]] = lambda ids: {}
+
+
 Rule = Callable[[Sequence[Scored]], list[Scored]]
 FileOf = Callable[[Scored], MemoryFile | None]
 
@@ -113,18 +131,21 @@ def by_file_rules(
     results: Sequence[Scored],
     recipe: Recipe,
     keywords: Sequence[str],
+    facts: SourceFacts | None = None,
     trace: Trace | None = None,
 ) -> list[Scored]:
     """Opened ``results`` after every rule of the recipe, best first.
 
-    Coherence, stem match, noise, saturation; sorted again after each; ``trace`` notes each order.
-    Boosts may lift a score above 1: then all are divided by the highest, which leaves the order
-    as it is.
+    Coherence, definition, proximity, stem match, noise, saturation; sorted again after each;
+    ``trace`` notes each order. Boosts may lift a score above 1: then all are divided by the
+    highest, which leaves the order as it is.
     """
-    trace = trace or Trace()
+    trace, facts = trace or Trace(), facts or SourceFacts()
     boost, least, of = recipe.stem_boost, recipe.stem_share, _filed(results)
     rules: dict[str, Rule] = {
         COHERENCE: lambda results: coherent(results, recipe.coherence, of),
+        DEFINITION: lambda results: defining_first(results, facts, recipe, of),
+        PROXIMITY: lambda results: near_first(results, facts, recipe.proximity),
         STEM: lambda results: stem_matched(results, keywords, boost, least, of),
         NOISE: lambda results: without_noise(results, recipe.noise, of),
         SATURATION: lambda results: saturated(results, recipe.saturation, of),
@@ -162,6 +183,36 @@ def coherent(results: Sequence[Scored], factor: float, of: FileOf = file_of_resu
     return [
         result.moved(COHERENCE, result.score + raised.get(place, 0.0))
         for place, result in enumerate(results)
+    ]
+
+
+def defining_first(
+    results: Sequence[Scored], facts: SourceFacts, recipe: Recipe, of: FileOf = file_of_result
+) -> list[Scored]:
+    """Scores of what defines a name of the query multiplied, and again in a file of that name."""
+    symbol = facts.symbol_like
+    usual = recipe.symbol_definition_factor if symbol else recipe.definition_factor
+    moved = []
+    for result in results:
+        names = [name for name, at in facts.defined.items() if result.candidate.ordinal in at]
+        file, factor = of(result), usual if names else 1.0
+        if file is not None and file.name.partition(".")[0] in names:
+            factor *= recipe.definition_stem_factor
+        moved.append(result.moved(DEFINITION, result.score * factor))
+    return moved
+
+
+def near_first(results: Sequence[Scored], facts: SourceFacts, factor: float) -> list[Scored]:
+    """What is few imports away from the first results raised, by the highest score × ``factor`` ÷
+    the steps. The first results themselves stay as they are."""
+    if not factor or not results:
+        return list(results)
+    unit = factor * max(result.score for result in results)
+    near = facts.near([result.candidate.id for result in results[:FIRST]])
+    steps = [near.get(result.candidate.id, 0) for result in results]
+    return [
+        result.moved(PROXIMITY, result.score + (unit / hops if hops else 0.0))
+        for result, hops in zip(results, steps, strict=True)
     ]
 
 

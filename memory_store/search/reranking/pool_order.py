@@ -126,13 +126,10 @@ class Reading:
             note.calibrated = answer.calibrated
         with trace.stage(Adjust):
             results = list(answer.results) if answer.settled else self._adjusted(answer)
-            left = (plan.waiting or frozenset()) - {one.candidate.ordinal for one in results}
-            # what an earlier page left waiting is shown, though a floor drops it since
-            results += [one for one in answer.results if one.candidate.ordinal in left]
             results = above(plan, results)
             trace.order("min_score", results)
         ranking = [*results, *above(plan, [Scored(candidate, 0.0) for candidate in unread])]
-        rows = to_come(plan, ranking)[: plan.options.limit]
+        rows = to_come(self.search, ranking)[: plan.options.limit]
         if plan.shown:  # those, too, that the reranker did not read
             held = self.opening.open([row.candidate for row in rows])
             texts = {one.candidate.ordinal: one.memory for one in held}
@@ -144,8 +141,7 @@ class Reading:
             ranking=tuple(ranking),
             reranked=answer.reranked,
             calibrated=answer.calibrated and answer.verified and plan.recipe.is_comparable,
-            # of a later page's pool all were opened before
-            tried=self.opening.opened if plan.place is None else 0,
+            tried=self.opening.opened,
             degraded=answer.degraded,
         )
 
@@ -155,9 +151,11 @@ class Reading:
     def _by_file_rules(self, opened: Sequence[Scored]) -> Reranked:
         """In the order of the files that memories came from, which is final."""
         from memory_store.search.reranking.file_rules import by_file_rules
+        from memory_store.search.reranking.source_facts import source_facts
 
-        search = self.search
-        results = by_file_rules(opened, search.recipe, search.analysis.keywords, search.trace)
+        search, facts = self.search, source_facts(self.search)
+        keywords = search.analysis.keywords
+        results = by_file_rules(opened, search.recipe, keywords, facts, search.trace)
         return Reranked(tuple(results), 0, False, False, FILE_RULES, settled=True)
 
     def _adjusted(self, answer: Reranked) -> list[Scored]:
@@ -209,17 +207,17 @@ class Reading:
             trace.order("demotions", ordered)
             results = above(plan, ordered)
             trace.order("min_score", results)
+        coming = [result.candidate for result in to_come(self.search, results)]
         if plan.recipe.one_per_file and plan.shown and not plan.options.sealed:
             from memory_store.search.reranking.file_rules import first_of_its_file
 
             keep = first_of_its_file(keep or _any, trace)
-            if plan.waiting is not None:
-                # It remembers what it saw: rows of earlier pages stand for those of their files.
-                # What narrowing hides was on none of them and stands for nothing.
-                found = [result.candidate for result in results]
-                passed = (c for c in found if c.ordinal not in plan.waiting)
-                for one in self.opening.open([c for c in passed if plan.keeps(c.ordinal)]):
-                    keep(one.opened)
+            # It remembers what it saw: rows of earlier pages stand for those of their files.
+            # What narrowing hides was on none of them and stands for nothing.
+            left = set(coming)
+            passed = [c for c in (one.candidate for one in results) if c not in left]
+            for one in self.opening.open([c for c in passed if plan.keeps(c.ordinal)]):
+                keep(one.opened)
         outcome = Outcome(
             (),
             self.matcher,
@@ -239,19 +237,18 @@ class Reading:
             return kept
 
         with trace.stage(Open) as note:
-            wanted = [result.candidate for result in to_come(plan, results)]
             if keep is None:
-                opened = self.opening.open(wanted[: plan.options.limit])
+                opened = self.opening.open(coming[: plan.options.limit])
             else:
-                tried = wanted[: plan.tries]
+                tried = coming[: plan.tries]
                 opened = list(self.opening.open_until(tried, noting, plan.options.limit))
             note.opened, note.kept = self.opening.opened, len(opened)
         scores = {result.candidate.ordinal: result for result in results}
         return replace(
             outcome,
             rows=tuple(scores[o.candidate.ordinal]._replace(memory=o.memory) for o in opened),
-            refused=frozenset(c.ordinal for c in wanted if c.id in refused),
-            tried=self.opening.opened,
+            refused=frozenset(c.ordinal for c in coming if c.id in refused),
+            tried=len(results) - len(coming) + self.opening.opened,
         )
 
 

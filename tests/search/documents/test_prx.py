@@ -1,7 +1,4 @@
-"""prx, "Search Pipeline": what it says of text, the figure, and how that is seen here.
-
-Definition boost, import proximity and the symbol index are rules of code search.
-"""
+"""prx, "Search Pipeline": what it says of text, the figure, and how that is seen here."""
 
 from __future__ import annotations
 
@@ -21,10 +18,13 @@ from memory_store.search.query.language import is_symbol_like, resolve_mode
 from memory_store.search.recipes import PRX
 from memory_store.search.reranking.file_rules import (
     MemoryFile,
+    SourceFacts,
     by_file_rules,
     coherent,
+    defining_first,
     file_of,
     matched_share,
+    near_first,
     noise_kinds,
     saturated,
     stem_matched,
@@ -97,6 +97,52 @@ def scores(results: Sequence[Scored]) -> list[float]:
 
 
 COHERENT = pool(("a.py#1", 0.6), ("b.py", 0.5), ("a.py#2", 0.4), ("c.py#1", 0.3), ("c.py#2", 0.2))
+
+
+def definition_factor(symbol_like: bool, ref: str) -> float:
+    """The factor on the first of two files, which defines the name that is asked for."""
+    facts = SourceFacts({"parcel": {0}}, symbol_like)
+    raised = scores(defining_first(pool((ref, 0.1), ("b.py", 0.1)), facts, PRX))
+    assert raised[1] == 0.1
+    return round(raised[0] / 0.1, 6)
+
+
+def proximity_boosts() -> list[float]:
+    """What two files gain, of which the first is one import away from the first results."""
+    files = pool(*((f"{n}.py", 1.0) for n in range(5)), ("near.py", 0.1), ("far.py", 0.1))
+    ids = [one.candidate.id for one in files]
+    facts = SourceFacts(near=lambda first: {ids[5]: 1, ids[6]: 2} if first == ids[:5] else {})
+    raised = near_first(files, facts, PRX.proximity)
+    assert scores(raised[:5]) == [1.0] * 5
+    return [round(one.score - 0.1, 6) for one in raised[5:]]
+
+
+def code_repository(bench: Bench) -> Any:
+    """What defines a name, five files with many words of it, and one that imports the first."""
+    texts = {
+        "parcel.py": "class openParcel:\n    pass\n",
+        "sender.py": "import parcel\n\n\ndef send():\n    return parcel.openParcel\n",
+        **{f"notes{n}.py": f"# openParcel {n}\n" * 9 for n in range(5)},
+    }
+    return bench.vault(
+        (
+            MemoryDraft(
+                text, type="code", source="/repo", ref=path, metadata={"language": "python"}
+            )
+            for path, text in texts.items()
+        ),
+        embed=False,
+    )
+
+
+def steps_of_code(bench: Bench) -> list[list[str]]:
+    """The steps of what defines the name, and of what imports that."""
+    response = search(code_repository(bench), "openParcel", limit=10)
+    names = ("definition", "import proximity", "stem match")
+    return [
+        [name for name in steps(response, ref) if name in names]
+        for ref in ("parcel.py", "sender.py")
+    ]
 
 
 def stem_boosts(ref: str, *keywords: str) -> float:
@@ -211,6 +257,17 @@ STATEMENTS: list[Statement] = [
     ("coherence: half as strong a file's best", 0.36, lambda b: scores(coherent(COHERENT, 0.2))[3]),
     ("coherence: its second stays", 0.2, lambda b: scores(coherent(COHERENT, 0.2))[4]),
     ("coherence: a file with one chunk stays", 0.5, lambda b: scores(coherent(COHERENT, 0.2))[1]),
+    # 2. Definitions
+    ("definition: a sentence", 4.0, lambda b: definition_factor(False, "a.py")),
+    ("definition: a symbol", 12.0, lambda b: definition_factor(True, "a.py")),
+    ("definition: a file of that name, too", 18.0, lambda b: definition_factor(True, "Parcel.py")),
+    # 3. Import proximity: max 1 × .05 ÷ steps
+    ("proximity: one import away, and two", [0.05, 0.025], lambda b: proximity_boosts()),
+    (
+        "definition, proximity and stem match come in this order",
+        [["definition", "stem match"], ["import proximity"]],
+        steps_of_code,
+    ),
     # 4. Identifier stems: max 1 × match ratio × 1.5
     ("stems: all keywords match", 1.5, lambda b: stem_boosts("src/user_store.py", "user", "store")),
     ("stems: half of them", 0.75, lambda b: stem_boosts("src/user.py", "user", "zeppelin")),

@@ -1,0 +1,171 @@
+"""What Git knows of a work tree: its commit, how far it has gone on, and who wrote which line.
+
+Boundary: reads files of ``.git``, and starts ``git`` for what takes its history: without hooks,
+drivers of file kinds, remotes or questions, and for a limited time. The names that it gives are
+those of other people, untrusted and private.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+PATIENCE = 20.0  # seconds for one answer of git
+SMALL = 4_096  # bytes of HEAD and the like
+MOST_BLAMED = 64_000_000  # bytes of an answer about one file
+NOT_COMMITTED = "0" * 40
+
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_QUIET = (
+    *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),
+    *("-c", "protocol.allow=never", "--no-pager"),
+)
+
+
+class Folders(Struct, frozen=True):
+    """Where a work tree has its own HEAD, and what it shares with other trees of its repository."""
+
+    own: Path
+    shared: Path
+
+
+class Line(Struct, frozen=True):
+    """Who wrote a line, and when (seconds since 1970); no author where it is not committed."""
+
+    author: str
+    time: int
+
+
+def folders(top: Path) -> Folders | None:
+    """Git's folders of a work tree; ``None`` where ``top`` is not the top of one.
+
+    A submodule and a linked work tree have a file ``.git`` that says where they are.
+    """
+    own = top / ".git"
+    if own.is_file():
+        said = _head(own)
+        if not said.startswith("gitdir: "):
+            return None
+        own = top / said.removeprefix("gitdir: ")
+    if not own.is_dir():
+        return None
+    shared = _head(own / "commondir")
+    return Folders(own, own / shared if shared else own)
+
+
+def commit_of(top: Path) -> str | None:
+    """The commit that is checked out; ``None`` without one, and outside of a work tree."""
+    found = folders(top)
+    if found is None:
+        return None
+    head = _head(found.own / "HEAD")
+    if not head.startswith("ref: "):
+        return _commit(head)
+    name = head.removeprefix("ref: ")
+    if not name.startswith("refs/") or ".." in name:
+        return None
+    loose = _commit(_head(found.own / name)) or _commit(_head(found.shared / name))
+    return loose or next((one for one, ref in _packed(found.shared) if ref == name), None)
+
+
+def apart(top: Path, commit: str) -> tuple[int, int] | None:
+    """How many commits a work tree has that ``commit`` has not, and the other way round; ``None``
+    where Git is not there or knows no such commit."""
+    if not _COMMIT.fullmatch(commit):
+        return None
+    said = _git(top, "rev-list", "--count", "--left-right", f"{commit}...HEAD", "--")
+    counts = (said or b"").split()
+    return (int(counts[1]), int(counts[0])) if len(counts) == 2 else None
+
+
+def behind(top: Path, commit: str) -> str | None:
+    """How a work tree has left ``commit``, in words; ``None`` while it is there, or has none."""
+    now = commit_of(top)
+    if now is None or now == commit:
+        return None
+    counts = apart(top, commit)
+    if counts is None:
+        return f"at commit {commit[:10]}, and its work tree at {now[:10]}"
+    new, left = counts
+    said = [f"{new:,} {'commit' if new == 1 else 'commits'} behind"] if new else []
+    if left:
+        said.append(f"{left:,} {'commit' if left == 1 else 'commits'} off its work tree")
+    return ", ".join(said) or None
+
+
+def blame(top: Path, ref: str) -> list[Line] | None:
+    """Who last wrote each line of a file; ``None`` where Git does not know the file."""
+    said = _git(top, "blame", "--porcelain", "--no-textconv", "--", ref)
+    return None if said is None or len(said) > MOST_BLAMED else list(_blamed(said))
+
+
+def _blamed(said: bytes) -> Iterator[Line]:
+    known: dict[bytes, Line] = {}
+    commit, author, time = b"", "", 0
+    for line in said.split(b"\n"):
+        if line.startswith(b"\t"):  # the text: all of a line's facts stand before it
+            if commit not in known:
+                there = commit.decode() != NOT_COMMITTED
+                known[commit] = Line(author if there else "", time if there else 0)
+            yield known[commit]
+            continue
+        key, _, value = line.partition(b" ")
+        if key == b"author":
+            author = value.decode("utf-8", "replace")
+        elif key == b"author-time":
+            time = int(value)
+        elif len(key) in (40, 64):
+            commit = key
+
+
+def _git(top: Path, *words: str) -> bytes | None:
+    """What ``git`` answers; ``None`` where it cannot."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    quiet = {
+        **own,
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_NO_LAZY_FETCH": "1",
+        "LC_ALL": "C",
+    }
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(top), *_QUIET, *words],
+            env=quiet,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None
+
+
+def _head(path: Path) -> str:
+    """The first line of a small file; nothing of one that is not there."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(SMALL).partition(b"\n")[0].decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def _packed(shared: Path) -> Iterator[tuple[str, str]]:
+    try:
+        with (shared / "packed-refs").open("r", encoding="utf-8", errors="replace") as stream:
+            for line in stream:
+                commit, _, name = line.strip().partition(" ")
+                if _COMMIT.fullmatch(commit):
+                    yield commit, name
+    except OSError:
+        return
+
+
+def _commit(text: str) -> str | None:
+    return text if _COMMIT.fullmatch(text) else None
