@@ -49,8 +49,9 @@ def built(build_once: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture
-def in_cache(built: Path, private_folders: Path) -> Path:
-    """The model where `models get multilingual` puts it."""
+def in_cache(built: Path, private_folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The model where `models get multilingual` puts it, in memory for one test alone."""
+    monkeypatch.setattr("memory_store.models.embedder._loaded", {})
     target = cache_folder() / "models" / offline.MULTILINGUAL
     shutil.copytree(built, target)
     return target
