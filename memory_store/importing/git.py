@@ -1,4 +1,4 @@
-"""What Git knows of a work tree: its commit, how far it has gone on, and who wrote which line.
+"""What Git knows of a work tree: its commit, and how far it has gone on since.
 
 Boundary: reads files of ``.git``, and starts ``git`` for what takes its history: without hooks,
 drivers of file kinds, remotes or questions, and for a limited time. The names that it gives are
@@ -17,8 +17,6 @@ from msgspec import Struct
 
 PATIENCE = 20.0  # seconds for one answer of git
 SMALL = 4_096  # bytes of HEAD and the like
-MOST_BLAMED = 64_000_000  # bytes of an answer about one file
-NOT_COMMITTED = "0" * 40
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _QUIET = (
@@ -32,13 +30,6 @@ class Folders(Struct, frozen=True):
 
     own: Path
     shared: Path
-
-
-class Line(Struct, frozen=True):
-    """Who wrote a line, and when (seconds since 1970); no author where it is not committed."""
-
-    author: str
-    time: int
 
 
 def folders(top: Path) -> Folders | None:
@@ -96,31 +87,6 @@ def behind(top: Path, commit: str) -> str | None:
     if left:
         said.append(f"{left:,} {'commit' if left == 1 else 'commits'} off its work tree")
     return ", ".join(said) or None
-
-
-def blame(top: Path, ref: str) -> list[Line] | None:
-    """Who last wrote each line of a file; ``None`` where Git does not know the file."""
-    said = _git(top, "blame", "--porcelain", "--no-textconv", "--", ref)
-    return None if said is None or len(said) > MOST_BLAMED else list(_blamed(said))
-
-
-def _blamed(said: bytes) -> Iterator[Line]:
-    known: dict[bytes, Line] = {}
-    commit, author, time = b"", "", 0
-    for line in said.split(b"\n"):
-        if line.startswith(b"\t"):  # the text: all of a line's facts stand before it
-            if commit not in known:
-                there = commit.decode() != NOT_COMMITTED
-                known[commit] = Line(author if there else "", time if there else 0)
-            yield known[commit]
-            continue
-        key, _, value = line.partition(b" ")
-        if key == b"author":
-            author = value.decode("utf-8", "replace")
-        elif key == b"author-time":
-            time = int(value)
-        elif len(key) in (40, 64):
-            commit = key
 
 
 def _git(top: Path, *words: str) -> bytes | None:
