@@ -1,6 +1,7 @@
 """Identifier terms: what keyword search counts in code.
 
-Boundary: works on plain text and keeps none of it.
+Boundary: works on plain text. The names that it has taken apart are kept until a vault is locked
+(:func:`forget_names`), as the words of other texts are.
 
 Code is no prose: ``initialize`` and ``initial`` are two things, and ``getHTTPResponse`` is one name
 made of three words. So nothing is stemmed and no accent is removed; a name counts whole and by its
@@ -16,8 +17,8 @@ Measured on the files of Flask (45 queries of the prx benchmark, keywords alone,
 from __future__ import annotations
 
 import re
-from functools import cache
-from itertools import pairwise
+from functools import cache, lru_cache
+from itertools import chain, pairwise
 from pathlib import PurePosixPath
 
 from memory_store.text.canonical import folded
@@ -28,6 +29,8 @@ CODE = "code"
 
 FILE_STEM_TIMES = 2  # prx, "Content enrichment": "The file stem, repeated twice"
 DIRECTORIES = 3  # and "The last 3 directory components of the file path"
+
+_CACHE_LIMIT = 100_000  # distinct names, about 30 MB: those of a large repository
 
 _ASCII_NAME = re.compile(r"[A-Za-z0-9_]*[A-Za-z0-9][A-Za-z0-9_]*")
 
@@ -54,12 +57,24 @@ def _name_pattern() -> re.Pattern[str]:
     return re.compile(rf"\w[\w{marks_inside()}]*")
 
 
-def name_parts(name: str) -> list[str]:
+def _names(text: str) -> list[str]:
+    """The :func:`identifiers` as they are spelled."""
+    if text.isascii():
+        found: list[str] = _ASCII_NAME.findall(text)
+        return found
+    runs = _name_pattern().findall(text)
+    names = {run: [name.text for name in identifiers(run)] for run in set(runs)}
+    return [name for run in runs for name in names[run]]
+
+
+@lru_cache(_CACHE_LIMIT)
+def name_parts(name: str) -> tuple[str, ...]:
     """The words that a name is made of, in lower case: split at ``_`` and where case changes."""
-    return [folded(part) for piece in name.split("_") if piece for part in _camel_parts(piece)]
+    return tuple(folded(part) for piece in name.split("_") if piece for part in _camel_parts(piece))
 
 
-def name_terms(name: str) -> list[str]:
+@lru_cache(_CACHE_LIMIT)
+def name_terms(name: str) -> tuple[str, ...]:
     """A name in lower case, followed by its parts if it has any but itself.
 
     Of a name in both spellings, ``test_getUser``, what stands between ``_`` counts too: elsewhere
@@ -71,27 +86,28 @@ def name_terms(name: str) -> list[str]:
         inner, parts = folded(piece), [folded(part) for part in _camel_parts(piece)]
         found += [inner] * (inner != whole and len(parts) > 1)
         found += parts if parts != [whole] else []
-    return found
+    return tuple(found)
+
+
+def forget_names() -> None:
+    """Empty the caches that hold names of opened texts."""
+    name_parts.cache_clear()
+    name_terms.cache_clear()
 
 
 def whole_name(word: str) -> str:
     """The term of a word of a query: a name in lower case, of ``user's`` the longest one."""
-    names = [name.text for name in identifiers(word)]
-    return folded(max(names, key=len) if names else word)
+    return folded(max(_names(word), key=len, default=word))
 
 
 def code_terms(text: str) -> list[str]:
     """The terms of ``text`` in order: every name, followed by its parts. Nothing is left out."""
-    names = [name.text for name in identifiers(text)]
-    known = {name: name_terms(name) for name in set(names)}
-    return [term for name in names for term in known[name]]
+    return [*chain.from_iterable(map(name_terms, _names(text)))]
 
 
 def code_words(text: str) -> list[str]:
     """The parts of all names in order, without the names: what decides a quoted phrase."""
-    names = [name.text for name in identifiers(text)]
-    known = {name: name_parts(name) for name in set(names)}
-    return [part for name in names for part in known[name]]
+    return [*chain.from_iterable(map(name_parts, _names(text)))]
 
 
 def path_terms(source: str | None, ref: str | None) -> list[str]:

@@ -24,7 +24,7 @@ from functools import cache
 import Stemmer
 
 from memory_store.text.canonical import folded
-from memory_store.text.identifiers import CODE, code_terms, code_words, whole_name
+from memory_store.text.identifiers import CODE, code_terms, code_words, forget_names, whole_name
 from memory_store.text.language import STEMMED_LANGUAGES, STOP_WORDS
 from memory_store.text.words import Word, places, simple_pattern, words
 
@@ -94,6 +94,7 @@ def is_stop_word(word: str, language: str) -> bool:
 def forget_words() -> None:
     """Empty every cache that holds words of opened texts."""
     _term_cache.cache_clear()
+    forget_names()
 
 
 class _TermCache(dict[str, str]):

@@ -97,10 +97,10 @@ def test_a_files_place_adds_its_stem_twice_and_three_folders(
 def test_one_name_in_every_spelling_has_the_same_parts(words: list[str]) -> None:
     camel = "".join(word.title() for word in words)
     snake = "_".join(words)
-    assert name_parts(snake) == words
-    assert name_parts(snake.upper()) == words
-    assert name_parts(camel) == words
-    assert name_parts(camel[0].lower() + camel[1:]) == words
+    assert name_parts(snake) == tuple(words)
+    assert name_parts(snake.upper()) == tuple(words)
+    assert name_parts(camel) == tuple(words)
+    assert name_parts(camel[0].lower() + camel[1:]) == tuple(words)
     assert code_terms(camel) == [camel.lower(), *words]
 
 

@@ -230,7 +230,7 @@ STATEMENTS: list[Statement] = [
     (
         "a compound identifier and its parts",
         ["gethttpresponse", "get", "http", "response"],
-        lambda b: name_terms("getHTTPResponse"),
+        lambda b: [*name_terms("getHTTPResponse")],
     ),
     ("the file stem is added twice", 2, lambda b: path_terms("/r", "a/auth.rs").count("auth")),
     (
