@@ -18,7 +18,7 @@ from memory_store.code.grammars import parsed
 from memory_store.text.chunks import Span
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Tree
 
 CHUNK_CHARACTERS = 1_500
 _BLANK = re.compile(r"\n[ \t]*\n")
@@ -26,7 +26,11 @@ _BLANK = re.compile(r"\n[ \t]*\n")
 
 def code_chunks(text: str, language: str) -> list[Span]:
     """The chunks of a source text, in order; ``[]`` for an empty one."""
-    tree = parsed(text, language)
+    return chunks_in(parsed(text, language), text)
+
+
+def chunks_in(tree: Tree | None, text: str) -> list[Span]:
+    """The same of a text that was parsed, or could not be."""
     if tree is None or len(text) <= CHUNK_CHARACTERS:
         return _packed(text, _line_starts(text))
     starts = _line_starts(text)

@@ -20,7 +20,7 @@ from memory_store.code.grammars import parsed
 from memory_store.code.syntax_queries import matches, queries
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Tree
 
     Match: TypeAlias = tuple[int, dict[str, list[Node]]]
 
@@ -116,7 +116,11 @@ def _defined() -> Any:
 
 def definitions(text: str, language: str) -> list[Definition]:
     """The definitions of a source text in order; by its lines alone where no grammar is there."""
-    tree = parsed(text, language)
+    return definitions_in(parsed(text, language), text, language)
+
+
+def definitions_in(tree: Tree | None, text: str, language: str) -> list[Definition]:
+    """The same of a text that was parsed, or could not be."""
     return found_by_lines(text) if tree is None else definitions_of(tree.root_node, text, language)
 
 

@@ -86,19 +86,21 @@ def _code_preview(memory: Memory, matcher: Marker) -> Preview:
 
     Longer words count for more: a compound name is rarer than its parts.
     """
-    from memory_store.code.chunks import code_chunks, line_of  # few answers show code
-    from memory_store.code.definitions import definitions, enclosing
+    from memory_store.code.chunks import chunks_in, line_of  # few answers show code
+    from memory_store.code.definitions import definitions_in, enclosing
+    from memory_store.code.grammars import parsed
 
     text, language = memory.text, str(memory.metadata["language"])
-    found = definitions(text, language)
+    tree = parsed(text, language)
+    found = definitions_in(tree, text, language)
     named = [(one.start, matcher.met(one.name)) for one in found]
     best, most = Span(0, len(text)), (-1, 0)
-    for chunk in code_chunks(text, language):
+    for chunk in chunks_in(tree, text):
         part = text[chunk.start : chunk.end]
         inside = [words for at, words in named if chunk.start <= at < chunk.end]
         met = [*matcher.met(part), *set[str]().union(*inside)]
-        merit = (sum(map(len, met)), len(matcher.spans(part)))
-        if merit > most:
+        weight = sum(map(len, met))
+        if weight >= most[0] and (merit := (weight, len(matcher.spans(part)))) > most:
             best, most = chunk, merit
     part = text[best.start : best.end]
     start = best.start + len(part) - len(part.lstrip("\n"))

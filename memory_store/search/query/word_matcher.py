@@ -13,6 +13,8 @@ from memory_store.text.identifiers import CODE, identifiers, name_terms
 from memory_store.text.tokens import term, words_of_terms
 from memory_store.text.words import Word
 
+_BEHIND_NAME = re.compile(r"[^A-Za-z0-9_]")
+
 
 def literal_pattern(text: str) -> re.Pattern[str]:
     """A pattern for ``text`` as whole words, in any case, whatever stands between the words."""
@@ -81,13 +83,25 @@ class WordMatcher:
         in small letters or capitals."""
         if not text.isascii():
             return identifiers(text)
-        if not self._stems or not self._inside.search(text):
+        if self._inside is None:
             return []
-        return [name for name in identifiers(text) if self._inside.search(name.text)]
+        found, end = [], 0
+        for hit in self._inside.finditer(text):
+            start = hit.start()
+            if start < end:
+                continue
+            while start > end and (text[start - 1].isalnum() or text[start - 1] == "_"):
+                start -= 1
+            behind = _BEHIND_NAME.search(text, hit.end())
+            end = behind.start() if behind else len(text)
+            found.append(Word(text[start:end], start, end))
+        return found
 
     @cached_property
-    def _inside(self) -> re.Pattern[str]:
-        return re.compile("|".join(map(re.escape, self._stems)), re.I)
+    def _inside(self) -> re.Pattern[str] | None:
+        """What is in a name of ASCII that has a stem of the query; ``None`` where none can have."""
+        stems = [stem for stem in self._stems if stem and not _BEHIND_NAME.search(stem)]
+        return re.compile("|".join(map(re.escape, stems)), re.I) if stems else None
 
     def _word_spans(self, text: str) -> list[tuple[tuple[int, int], str]]:
         if self._language == CODE:
