@@ -115,9 +115,9 @@ def budget_line(budget: Mapping[str, Any]) -> str:
 
 
 def result_lines(row: SearchResult, room: int, colour: bool, *, by_ref: bool = False) -> list[str]:
-    """One result: rank, score and title · facts · preview. Lines fit ``room`` cells."""
-    score = round(row.score * 100)
-    head = f"{row.rank:>2}  {bar(row.score)} {score:>3}  "
+    """One result: rank, score (of a pattern none), title · facts · preview. Lines fit ``room``."""
+    score = "" if row.matches else f"{bar(row.score)} {round(row.score * 100):>3}  "
+    head = f"{row.rank:>2}  {score}"
     title = shortened(title_of(row), room - width(head))
     if row.line is not None and row.matches:
         place = printable_line(row.ref or row.title)

@@ -80,7 +80,7 @@ def by_itself(capture: pytest.CaptureFixture[bytes], *words: str) -> Printed:
 
 
 CHANCE = re.compile(
-    rb'\d+ ms|"(?:cpu_)?milliseconds": [\d.]+|"(?:keyword|topic|vector)": [\d.]+'
+    rb'[\d,]+ ms|"(?:cpu_)?milliseconds": [\d.]+|"(?:keyword|topic|vector)": [\d.]+'
     rb'|"next": "[^"]*"'
 )
 
