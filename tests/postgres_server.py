@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import count
@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 DEBIAN = Path("/usr/lib/postgresql")
+USUAL_PORT = 5432  # which names the socket, too
 NOT_DURABLE = "-c fsync=off -c full_page_writes=off -c synchronous_commit=off"
 
 
@@ -40,8 +41,12 @@ def why_not() -> str | None:
 class Server:
     """A running server. Each vault is one of its one database, by name."""
 
-    def __init__(self, folder: Path, programs: Path) -> None:
+    def __init__(
+        self, folder: Path, programs: Path, options: Sequence[str] = (), port: int = USUAL_PORT
+    ) -> None:
         self.folder = folder
+        self._port = str(port)
+        self._options = " ".join(options or ("-c", "listen_addresses="))
         self._programs = programs
         self._numbers = count(1)
 
@@ -53,7 +58,7 @@ class Server:
     def sql(self, *statements: str, database: str = "vaults", user: str = "owner") -> list[str]:
         """Run statements as the server's owner; the lines of the answer."""
         words = [str(self._programs / "psql"), "-qAtX", "-v", "ON_ERROR_STOP=1"]
-        words += ["-h", str(self.folder), "-U", user, database]
+        words += ["-h", str(self.folder), "-p", self._port, "-U", user, database]
         for statement in statements:
             words += ["-c", statement]
         done = subprocess.run(words, capture_output=True, text=True, check=True)
@@ -61,7 +66,7 @@ class Server:
 
     def start(self) -> None:
         """Start it, once what a killed one left has ended."""
-        options = f"-k {self.folder} -c listen_addresses= {NOT_DURABLE}"
+        options = f"-k {self.folder} -p {self._port} {self._options} {NOT_DURABLE}"
         for last in (False,) * 20 + (True,):
             try:
                 self._run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", options, "start")
@@ -108,12 +113,17 @@ class Server:
 
 
 @contextmanager
-def running() -> Iterator[Server]:
-    """A server until the end. A socket's path is short: the folder lies where all do."""
+def running(*options: str, port: int = USUAL_PORT, sign_in: str = "trust") -> Iterator[Server]:
+    """A server until the end. A socket's path is short: the folder lies where all do.
+
+    With other ``options`` than to listen on its socket alone; ``sign_in`` is asked of those who
+    come by another way.
+    """
     programs = binaries()
     assert programs is not None
-    server = Server(_folder(), programs)
-    server._run("initdb", "-A", "trust", "-U", "owner", "-E", "UTF8", "--no-sync")
+    server = Server(_folder(), programs, options, port)
+    ways = ("--auth-local", "trust", "--auth-host", sign_in)
+    server._run("initdb", *ways, "-U", "owner", "-E", "UTF8", "--no-sync")
     with server.lasting():
         server.sql("create database vaults", database="postgres")
         yield server

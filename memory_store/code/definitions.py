@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
@@ -25,20 +26,21 @@ if TYPE_CHECKING:
 MOST_SIGNATURE = 160  # characters
 DEEPEST = 40  # levels of definitions within definitions
 
-_NAME = r"[A-Za-z_$][\w$]*[!?]?"
+_W = r"\p{L}\p{N}_"  # what a name is made of, in the words of RE2
+_NAME = rf"[A-Za-z_$][{_W}$]*[!?]?"
 _KEYWORDS = (
     "class|def|defp|defmodule|fn|func|fun|function|struct|interface|trait|enum|union|type|typedef"
     "|protocol|extension|module|namespace|object|record|macro_rules!|contract|message|service|sub"
 )
-_DEFINED = re.compile(
-    rf"^[ \t]*(?:(?:[a-z]+(?:\([^()\n]*\))?[ \t]+){{0,6}}?)(?:{_KEYWORDS})[ \t*]+"
+_DEFINED = (
+    rf"(?m)^[ \t]*(?:(?:[a-z]+(?:\([^()\n]*\))?[ \t]+){{0,6}}?)(?:{_KEYWORDS})[ \t*]+"
     rf"(?:\([^()\n]*\)[ \t]*)?(?P<name>{_NAME})"
     rf"|^[ \t]*(?:export[ \t]+)?(?:const|let|var|val)[ \t]+(?P<bound>{_NAME})[^=\n]*="
     rf"[ \t]*(?:async[ \t]*)?(?:function\b|\([^()\n]*\)[^=\n]*=>|{_NAME}[ \t]*=>)"
-    rf"|^[ \t]*(?:[\w<>\[\],.:*&~]+[ \t*&]+){{1,6}}(?:\w+::)?(?P<called>[A-Za-z_~]\w*)"
-    r"[ \t]*\([^;{}()]*(?:\([^()]*\)[^;{}()]*)*\)[^;{}()=\n]{0,80}\{",
-    re.M,
+    rf"|^[ \t]*(?:[{_W}<>\[\],.:*&~]+[ \t*&]+){{1,6}}(?:[{_W}]+::)?(?P<called>[A-Za-z_~][{_W}]*)"
+    r"[ \t]*\([^;{}()]*(?:\([^()]*\)[^;{}()]*)*\)[^;{}()=\n]{0,80}\{"
 )
+_DEFINED_MEMORY = 64 << 20  # bytes RE2 may take for it
 _NO_NAME = frozenset(
     {
         *("if", "for", "while", "switch", "return", "else", "catch", "try", "do", "new", "throw"),
@@ -91,10 +93,24 @@ class Definition(Struct, frozen=True):
 
 def defined_names(text: str) -> list[str]:
     """The names that a text defines, as they are spelled, in order; what looks like it, too."""
-    found = (
-        match["name"] or match["bound"] or match["called"] for match in _DEFINED.finditer(text)
-    )
+    found = (match["name"] or match["bound"] or match["called"] for match in _defined_in(text))
     return [name for name in found if name not in _NO_NAME]
+
+
+def _defined_in(text: str) -> Iterator[Any]:
+    """What looks like a definition. Half a character, which RE2 does not take, names nothing."""
+    found: Iterator[Any] = _defined().finditer(text.encode("utf-8", "replace").decode())
+    return found
+
+
+@cache
+def _defined() -> Any:
+    """What a definition looks like, on RE2: there are texts on which Python's own would not end."""
+    import re2
+
+    options = re2.Options()
+    options.max_mem = _DEFINED_MEMORY
+    return re2.compile(_DEFINED, options=options)
 
 
 def definitions(text: str, language: str) -> list[Definition]:
@@ -127,7 +143,7 @@ def enclosing(found: list[Definition], start: int, end: int) -> Definition | Non
 
 def found_by_lines(text: str) -> list[Definition]:
     found = []
-    for match in _DEFINED.finditer(text):
+    for match in _defined_in(text):
         name = match["name"] or match["bound"] or match["called"]
         if name in _NO_NAME:
             continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory_store.code import grammars
+from memory_store.code.definitions import defined_names
 from memory_store.code.symbols import BY_LINES, FileSymbols, symbols_of
 
 SOURCES = {
@@ -286,6 +287,11 @@ def test_names_of_other_alphabets_keep_their_lines() -> None:
 )
 def test_a_broken_file_has_what_can_be_read_of_it(text: str) -> None:
     assert symbols_of(text, "python").lines == text.count("\n") + (bool(text) and text[-1] != "\n")
+
+
+def test_a_line_of_stars_takes_no_longer_than_another() -> None:
+    banner = f"/{'*' * 200}\n"
+    assert defined_names(f"{banner}int turn(int a) {{\n}}\n{'& ' * 2_000}\n") == ["turn"]
 
 
 def test_a_language_without_queries_has_definitions_alone() -> None:
