@@ -342,8 +342,9 @@ def test_a_memory_leads_to_the_next_result_and_shows_what_was_found(
     page.get_by_role("link", name="Previous result").wait_for()
     page.keyboard.press("k")
     page.get_by_role("heading", name=names[0], level=1).wait_for()
+    following.wait_for()  # the script is there, too
     page.keyboard.press("Escape")
-    page.wait_for_url("**/hybrid?q=tomatoes**")
+    page.locator("#hy-answer").wait_for()
     assert titles(page) == names
     assert fits(page)
     assert page.complaints == []
