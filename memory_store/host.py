@@ -66,8 +66,14 @@ from memory_store.vault.settings import read_vault_id
 from memory_store.vault.slots import Secret
 from memory_store.vault.sources import UPLOADED
 from memory_store.vault.storage import Storage
+from memory_store.vault.storage.clear_copy import ClearCopy
 from memory_store.vault.storage.damage import vault_faults
-from memory_store.vault.storage.file_access import WITHOUT_SHARING, file_access, says_vault
+from memory_store.vault.storage.file_access import (
+    IN_MEMORY,
+    WITHOUT_SHARING,
+    file_access,
+    says_vault,
+)
 from memory_store.vault.storage.schema import (
     LATER_TABLES,
     MEMORY_TABLES,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from filelock import FileLock
 
 sys.path.insert(0, str(Path(__file__).parent))  # tiny_embedder and tiny_reranker
 
@@ -25,6 +26,22 @@ if TYPE_CHECKING:
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # busy machines are slow machines
 hypothesis.settings.load_profile("untimed")
+
+
+@pytest.fixture(scope="session")
+def build_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Builds a folder once for all the processes of this run: what takes seconds is shared."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+
+    def folder(name: str, build: Callable[[Path], Path]) -> Path:
+        target = shared / "built" / name
+        target.parent.mkdir(exist_ok=True)
+        with FileLock(target.with_name(f"{name}.lock")):
+            return target if target.exists() else build(target)
+
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 import sys
 import threading
 import weakref
@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from datasette.database import Database
 from datasette.utils import StartupError
 
+from memory_store import host
 from memory_store.errors import MemoryStoreError, NotAVaultError
 from memory_store.host import file_access, is_vault, says_vault
 
@@ -45,11 +47,13 @@ class Vaults:
         self._not_vaults: dict[str, tuple[int, int]] = {}
         self._lock = threading.Lock()
         self._started = self._serving = False
+        self._folder: TemporaryDirectory[str] | None = None
         self._stopped = threading.Event()
 
     def attach(self) -> None:
-        """Give each vault that is no file a database of Datasette's, in memory: its functions and
-        pages are reached by that name. Raises ``StartupError`` where a file has the name.
+        """Give each vault that is no file a database of Datasette's: its functions and pages are
+        reached by that name, and its tables hold what stands in clear. They are in memory, where
+        the system has a folder there. Raises ``StartupError`` where a file has the name.
         """
         datasette = self._datasette()
         assert datasette is not None
@@ -61,9 +65,13 @@ class Vaults:
                     f"datasette-hybrid: databases: {name}: storage: Datasette serves another "
                     "database of that name: give one of them another"
                 )
-            shared = f"hybrid-{secrets.token_hex(8)}"  # by its connections, and no other Datasette
-            datasette.add_database(Database(datasette, memory_name=shared), name=name)
-            self._found[name] = Vault(name, settings.storage, settings)
+            if self._folder is None:
+                place = host.IN_MEMORY if os.access(host.IN_MEMORY, os.W_OK) else None
+                self._folder = TemporaryDirectory(prefix="datasette-hybrid-", dir=place)
+            tables = host.ClearCopy(Path(self._folder.name, f"{len(self._found)}.db"))
+            database = Database(datasette, path=str(tables.path), is_mutable=True)
+            datasette.add_database(database, name=name)
+            self._found[name] = Vault(name, settings.storage, settings, tables=tables)
             _changed(1)
 
     def all(self) -> list[Vault]:
@@ -141,6 +149,8 @@ class Vaults:
             found = list(self._found.values())
         for vault in found:
             vault.lock()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def _each(self, only: str | None = None) -> Iterator[Vault]:
         datasette = self._datasette()

@@ -63,7 +63,8 @@ class Moment:
 class Vault:
     """One database that holds a vault, open or locked. Safe to use from many threads.
 
-    ``choose`` says how its file can be opened now: that is asked at every opening.
+    ``choose`` says how its file can be opened now: that is asked at every opening. ``tables`` is
+    what Datasette shows of a vault that is no file.
     ``opened_by`` says which key opened it, ``problem`` why the configured one did not.
 
     Every request asks who may do what, so nothing waits while the state is held: a key is
@@ -78,6 +79,7 @@ class Vault:
         settings: DatabaseSettings,
         access: FileAccess = host.WRITABLE,
         choose: Callable[[], FileAccess] = lambda: host.WRITABLE,
+        tables: host.ClearCopy | None = None,
     ) -> None:
         self.database = database
         self.path = path
@@ -90,6 +92,7 @@ class Vault:
         self.sessions = Sessions()
         self.views = Views()
         self.upkeep = Upkeep(settings, self.log)
+        self.tables = tables
         self.vault_id = ""
         self.strict = True  # until it was opened once: nothing is shown that might be sealed
         self.unlock_id: str | None = None
@@ -193,18 +196,21 @@ class Vault:
     def follow_server(self) -> None:
         """Note whether the server that keeps the vault answers. Waits for it: for a thread.
 
-        The keys are wiped where another vault stands in its place, and when the one that opened
-        it was replaced or removed meanwhile.
+        Brings its tables up to date. The keys are wiped where another vault stands in its place,
+        and when the one that opened it was replaced or removed meanwhile.
         """
         store, address = self._store, self.settings.storage
-        if address is None or (store is None and self._away is None):
+        if address is None or self.tables is None or (store is None and self._away is None):
             return
         try:
-            there = opening.vault_in(address, self.access)
+            there = opening.copy_what_is_clear(address, self.access, self.tables)
             if there is None:
                 raise opening.none_there(address)
         except StorageError as error:
             self._note_away(error)
+            return
+        except host.sqlite3.Error as error:
+            self.note_problem(f"its tables are out of date: {host.plain_cause(error)}")
             return
         if self._away is not None:
             self._away = None
@@ -461,6 +467,8 @@ class Vault:
         if older is not None:
             self.log(older)
         background.begin("hybrid-warm", lambda: _warm(store))
+        if self.tables is not None:
+            background.begin("hybrid-tables", self.follow_server)
         self.upkeep.begin(store, read_only=bool(self.access.read_only))
 
     def _wipe(self, reason: str = "", *, exchanged: bool = False) -> None:

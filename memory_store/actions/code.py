@@ -25,13 +25,10 @@ from memory_store.actions.code_overview import CONTEXT_BUDGET, overview
 from memory_store.actions.reads import open_all
 from memory_store.code.definitions import definitions
 from memory_store.code.parts import (
-    ESTIMATE,
-    TOKEN_CHARACTERS,
     around,
     digest,
     folder_of,
     lines_of,
-    tokens,
 )
 from memory_store.code.parts import skeleton as without_bodies
 from memory_store.code.symbols import Symbol
@@ -50,6 +47,7 @@ from memory_store.records.code import (
     SymbolAnswer,
 )
 from memory_store.session.code_files import CodeFile, CodeFiles, Use, has_code
+from memory_store.text.token_count import counted_with, is_exact, tokens
 from memory_store.vault.audit_events import READ
 
 MOST_HOPS = 10
@@ -204,6 +202,8 @@ def read(
     earlier answer) spares the text of a file that is still the same. Raises NotFoundError,
     BadInputError.
     """
+    if budget is not None and budget < 1:
+        raise BadInputError("budget: at least 1 token", "budget")
     if snap not in (None, "function"):
         raise BadInputError(f"snap: no {snap!r}; there is: function", "snap")
     repository = repository_of(opened, collection)
@@ -244,7 +244,7 @@ def read(
         skeleton,
         f"{one.path}:{following}-{last}" if following else None,
         tokens(part),
-        ESTIMATE,
+        counted_with(),
         repository.opened + 1,
     )
 
@@ -347,10 +347,12 @@ def _within(
     """The lines that a budget holds, and the number of the first one behind them."""
     if budget is None:
         return list(kept), None
-    length = 0
+    text = ""
+    spent, exact = 0, is_exact()  # what is counted line by line is no less than the whole
     for count, (number, line) in enumerate(kept):
-        length += len(line)
-        if -(-length // TOKEN_CHARACTERS) > budget:
+        text += line
+        spent = spent + tokens(line) if exact else tokens(text)
+        if spent > budget:
             if count == 0:
                 raise BadInputError(
                     f"a budget of {budget} tokens does not hold line {number} of {path}: "

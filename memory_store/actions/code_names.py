@@ -22,6 +22,7 @@ from memory_store.session.code_files import CodeFiles, code_files
 
 _LISTED = 5  # names in a message
 _LEAST_OF_AN_ID = 8
+PROSE = (".md", ".markdown", ".txt", ".rst", ".org")
 _ALIKE = 0.7  # of 1: what a name may be a slip for
 
 
@@ -92,10 +93,14 @@ def only(known: CodeFiles, given: str, found: Sequence[int]) -> int:
             f"{len(found)} files are called {given!r}: {some}; give more of the path, or the id",
             "file",
         )
+    path, _, lines = given.rpartition(":")
+    if path and places(known, path):
+        raise BadInputError(f"{lines!r} names no lines of {path}: {path}:40-80 would", "file")
     alike = _files_alike(known, given)
     paths = alike or sorted((one.path for one in known.files), key=lambda path: path.count("/"))
     some = f"there is: {', '.join(paths[:_LISTED])}"
     outside = "" if alike else " (a path counts from the folder that was imported)"
+    outside += ". Notes are read with memory-store get" if given.lower().endswith(PROSE) else ""
     raise NotFoundError(
         f"no file {given!r} among {len(known.files):,} of source code; {some}{outside}"
     )

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from memory_store.actions.code_names import Repository, is_noise
-from memory_store.code.parts import ESTIMATE, folder_of, tokens
+from memory_store.code.parts import folder_of
 from memory_store.errors import BadInputError
 from memory_store.records.code import CodeContext, CodeSymbol, FileInBrief
 from memory_store.session.code_files import CodeFiles
+from memory_store.text.token_count import counted_with, tokens
 
 CONTEXT_BUDGET = 2_000
 LEAST_BUDGET = 50
@@ -52,7 +53,7 @@ def overview(repository: Repository, budget: int) -> CodeContext:
         left_out,
         budget,
         spent,
-        ESTIMATE,
+        counted_with(),
         repository.opened,
     )
 

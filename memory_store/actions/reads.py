@@ -74,7 +74,7 @@ def open_one(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:
 
 def shown(vault: OpenVault, memories: Sequence[Memory]) -> list[Memory]:
     """Memories as callers see them: with their collection's name for its id."""
-    names = vault.collections.names()
+    names = vault.collections.known_names()  # they were just read or written
     for memory in memories:
         if memory.collection not in names:
             raise TamperedError(f"collections of {memory.collection}: its name is missing")

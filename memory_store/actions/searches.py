@@ -154,7 +154,7 @@ def context(opened: Opened) -> SearchContext:
         embedder=opened.embedders.load,
         reranker=_load_reranker,
         open_memories=open_ordinals,
-        collection_names=vault.collections.names(),
+        collection_names=vault.collections.known_names(),
         page_keys=lambda: PageKeys.of(keyring, vault.limits),
         unnamed=vault.unnamed,
         indexed_with={c: settings.of(c) for c in snapshot.collections},

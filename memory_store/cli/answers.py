@@ -111,6 +111,8 @@ def budget_line(budget: Mapping[str, Any]) -> str:
     if budget["too_large"]:
         sizes = ", ".join(f"{one['tokens']:,}" for one in budget["too_large"])
         line += f" · {len(budget['too_large'])} too large ({sizes})"
+        if not budget["spent"]:
+            line += f" · --budget {min(one['tokens'] for one in budget['too_large'])} holds one"
     return printable_line(line)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
 from msgspec import Struct
 
 from memory_store.code.grammars import parsed
@@ -291,8 +292,5 @@ def _signature(text: str) -> str:
 
 def _characters(text: str) -> list[int]:
     """Byte offset in UTF-8 → character offset."""
-    found: list[int] = []
-    for number, one in enumerate(text):
-        found.extend([number] * len(one.encode()))
-    found.append(len(text))
-    return found
+    begins = (np.frombuffer(text.encode(), dtype=np.uint8) & 0xC0) != 0x80
+    return [*(np.cumsum(begins) - 1).tolist(), len(text)]

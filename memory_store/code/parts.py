@@ -11,8 +11,6 @@ from collections.abc import Sequence
 
 from memory_store.code.definitions import Definition
 
-TOKEN_CHARACTERS = 4  # prx, "Budget Enforcement": content length divided by 4
-ESTIMATE = "length / 4"
 _BODY = re.compile(r"\{|:[ \t]*(?:#[^\n]*)?\n|\n[ \t]*\n|=>|=[ \t]*\n")
 _BODIES = ("function", "method")
 
@@ -27,11 +25,6 @@ def lines_of(text: str) -> list[str]:
 def folder_of(path: str) -> str:
     """The folder of a file, ``.`` for the root."""
     return path.rpartition("/")[0] or "."
-
-
-def tokens(text: str) -> int:
-    """About how many tokens a model sees in a text."""
-    return -(-len(text) // TOKEN_CHARACTERS)
 
 
 def digest(text: str) -> str:

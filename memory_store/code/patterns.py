@@ -9,6 +9,7 @@ around it.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -29,6 +30,10 @@ LANGUAGES = (
     *("solidity", "swift", "tsx", "typescript", "yaml"),
 )
 """What ast-grep has a grammar for, by the names of :mod:`memory_store.code.languages`."""
+STRICT = tuple(
+    one for one in LANGUAGES if one not in ("bash", "css", "elixir", "hcl", "html", "json", "yaml")
+)
+"""Those that do not take nearly any text."""
 _SHORT = {
     "c#": "csharp", "c++": "cpp", "js": "javascript", "jsx": "javascript", "ts": "typescript",
     "py": "python", "rb": "ruby", "rs": "rust", "golang": "go", "kt": "kotlin", "sh": "bash",
@@ -76,8 +81,12 @@ def known_language(name: str) -> str:
     """A language that patterns can be in. Raises BadInputError, with those that there are."""
     language = _SHORT.get(name.strip().lower(), name.strip().lower())
     if language not in LANGUAGES:
+        alike = difflib.get_close_matches(language, (*LANGUAGES, *_SHORT), 1, 0.75)
+        meant = f" (did you mean {_SHORT.get(alike[0], alike[0])}?)" if alike else ""
         raise BadInputError(
-            f"language: no patterns in {name!r}; there is: {', '.join(LANGUAGES)}", "language"
+            f"language: no patterns in {name!r}{meant}; there is: {', '.join(LANGUAGES)}. In "
+            "others a literal search finds text",
+            "language",
         )
     return language
 
@@ -105,6 +114,15 @@ class StructuralPattern:
     def reads(self, language: str) -> bool:
         """Whether it is code with holes in that language."""
         return language in LANGUAGES and self._rule(language) is not None
+
+    def first_fault(self, language: str) -> tuple[int, int] | None:
+        """Line and column, from 1, of the first place that cannot be read in a language; ``None``
+        where nothing of it can."""
+        for text in reversed(_written(self.source)):
+            fault = _root(text, language).find(kind="ERROR")
+            if fault is not None and (at := fault.range().start).index:
+                return at.line + 1, at.column + 1
+        return None
 
     def matches(self, text: str, language: str, most: int) -> list[NodeMatch]:
         """What it matches in a text, in order, ``most`` of them; none where it is no such code."""

@@ -1,9 +1,9 @@
 """Zip archives as the files in them: names checked, limits held.
 
-Boundary: reads hostile bytes. What is in an archive stays in memory, one file at a time: plain text
-on a disk would outlive it. Names only decide what a memory's source is called; nothing is ever
-opened by them. An archive says how large its files are before any of them is read; what is larger
-than it says is refused all the same, and never expanded further than it says.
+Boundary: reads hostile bytes. What is in an archive stays in memory, one file or a piece of it at a
+time: plain text on a disk would outlive it. Names only decide what a memory's source is called;
+nothing is ever opened by them. An archive says how large its files are before any of them is read;
+what is larger than it says is refused all the same, and never expanded further than it says.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, BinaryIO
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,7 +27,10 @@ from memory_store.importing.exports import arranged
 from memory_store.importing.folder_names import FOLDERS_NEVER_ENTERED, MAX_FOLDER_DEPTH
 from memory_store.importing.readers import reader_of_suffix
 from memory_store.importing.readers.markdown import no_reader
-from memory_store.importing.source_file import LIMITS, Failure, Found, Skip, SourceFile, shown
+from memory_store.importing.source_file import Failure, Found, Skip, SourceFile, shown
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 EXPANSION = 200  # times: text shrinks to a tenth, what is made to harm to a thousandth
 SMALL = 1024 * 1024  # bytes that a file may expand to by any factor
@@ -133,7 +138,8 @@ def _part(
         yield Failure(label, reason)
         return
     try:
-        content = _expanded(archive, member, room.bytes)
+        with _member_stream(archive, member) as stream:
+            content = stream.read(min(member.file_size, room.bytes) + 1)
     except MemoryStoreError as error:
         yield Failure(label, str(error))
         return
@@ -206,7 +212,7 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, base: Base, folde
     if _suffix(member) == ARCHIVE:
         return Skip(label, "an archive within an archive")
     # the original name: zipfile cuts it at a null character
-    content = partial(_expanded, archive, member, LIMITS.bytes)
+    content = partial(_member_stream, archive, member)
     found = file_of(member.orig_filename, content, base, folder)
     if not base.timed or not isinstance(found, SourceFile):
         return found
@@ -221,19 +227,56 @@ def _modified(member: zipfile.ZipInfo) -> float | None:
         return None
 
 
-def _expanded(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> bytes:
+class _Expanded(io.RawIOBase):
+    """The bytes of a file in an archive, expanded as they are read."""
+
+    def __init__(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+        with _broken_said():
+            self._stream = archive.open(member)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return self._stream.seekable()
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        with _broken_said():
+            return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        with _broken_said(), memoryview(buffer) as view:
+            data = self._stream.read(len(view))
+            view[: len(data)] = data
+            return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+@contextmanager
+def _broken_said() -> Iterator[None]:
     try:
-        with archive.open(member) as stream:
-            return stream.read(min(member.file_size, most) + 1)
+        yield
     except BROKEN:
         raise MemoryStoreError("broken in its archive") from None
+
+
+def _member_stream(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> BinaryIO:
+    return io.BufferedReader(_Expanded(archive, member))
 
 
 def _hidden(parts: Sequence[str]) -> bool:
     return any(part.startswith(".") or part in FOLDERS_NEVER_ENTERED for part in parts)
 
 
-def file_of(name: str, content: Callable[[], bytes], base: Base, folder: str = "") -> Found:
+def file_of(
+    name: str, content: Callable[[], bytes | BinaryIO], base: Base, folder: str = ""
+) -> Found:
     """One file by its checked name; what is left out, and why.
 
     Its source is ``folder``, else the first folder in its name, under the ``base``; its ref the

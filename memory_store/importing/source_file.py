@@ -28,6 +28,7 @@ from memory_store.records import MemoryDraft
 
 STDIN = "stdin"
 NOT_THERE = "no such file or folder"
+PIECE_BYTES = 1024 * 1024  # of a document that is read piece by piece
 SNIFFED_BYTES = 8_192  # a NUL among them means binary, as git and grep decide
 MAX_LINE_BYTES = 16 * 1024 * 1024  # of NDJSON and tables: a line is read into memory whole
 _CONTROLS = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]")
@@ -107,9 +108,9 @@ class SourceFile(Struct, frozen=True):
     ``ref`` the posix path from the folder (a single name for a file named on its own), ``kind`` the
     name of its reader, ``name`` how messages call it, ``modified`` its time stamp in seconds since
     1970. Standard input has the kind ``stdin`` and its ``stream``. A file that is not on this disk
-    has its ``content``; its ``path`` is never opened. ``table`` and ``text_column`` say which table
-    of a database is meant, and which field of a row holds the text; ``type`` is the type that was
-    asked for.
+    has its ``content``, all of it or to be read in pieces; its ``path`` is never opened. ``table``
+    and ``text_column`` say which table of a database is meant, and which field of a row holds the
+    text; ``type`` is the type that was asked for.
     """
 
     path: Path
@@ -119,7 +120,7 @@ class SourceFile(Struct, frozen=True):
     name: str = ""
     modified: float | None = None
     stream: IO[str] | None = None
-    content: Callable[[], bytes] | None = None
+    content: Callable[[], bytes | BinaryIO] | None = None
     table: str | None = None
     text_column: str | None = None
     type: str | None = None
@@ -136,7 +137,8 @@ class SourceFile(Struct, frozen=True):
     def open(self) -> BinaryIO:
         """The bytes of a regular file: not of a link put in its place, nor of a pipe."""
         if self.content is not None:
-            return io.BytesIO(self.content())
+            given = self.content()
+            return io.BytesIO(given) if isinstance(given, bytes) else given
         flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
         descriptor = os.open(self.path, flags | getattr(os, "O_NOFOLLOW", 0))
         try:
@@ -196,6 +198,33 @@ class SourceFile(Struct, frozen=True):
         if not text.strip():
             raise LeftOutError("empty")
         return text
+
+    def pieces(self) -> Iterator[str]:
+        """The text without byte order mark, piece by piece, at any size.
+
+        Raises as :meth:`data` does for no text, and for what is neither UTF-8 nor UTF-16.
+        """
+        with self.open() as stream:
+            data = stream.read(PIECE_BYTES)
+            if not data or is_binary(data):
+                raise LeftOutError("binary" if data else "empty")
+            encoding = "UTF-16" if data.startswith(UTF16_MARKS) else "UTF-8"
+            names = {"UTF-16": "utf-16", "UTF-8": "utf-8-sig"}
+            decoder = codecs.getincrementaldecoder(names[encoding])()
+            offset = lines = 0
+            while True:
+                try:
+                    text = decoder.decode(data, final=not data)
+                except UnicodeDecodeError as error:  # of what was left of the piece before, too
+                    before = offset + len(data) - len(error.object)
+                    reason = _not_text(error.object, error.start, before, encoding)
+                    line = lines + error.object.count(b"\n", 0, error.start) + 1
+                    raise UnreadableError(reason, line) from None
+                yield text
+                if not data:
+                    return
+                offset, lines = offset + len(data), lines + data.count(b"\n")
+                data = stream.read(PIECE_BYTES)
 
     def lines(self) -> Iterator[tuple[int, str | Broken]]:
         """Numbered lines with their line ends, one in memory at a time; or why one is none.

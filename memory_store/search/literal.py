@@ -50,19 +50,18 @@ AT_ONCE = 256  # open at a time, where all are tried
 def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, Outcome]:
     """Find the memories that a pattern matches, ranked by its words.
 
-    Raises :class:`BadInputError` (parameter ``q``) for a malformed pattern, (``all``) for one that
-    no index can narrow where not all are asked for, (``sealed``) where nothing may be opened.
+    Raises :class:`BadInputError` (parameter ``q``) for a malformed pattern, (``all``) for a regular
+    expression that no index can narrow where not all are asked for, (``sealed``) where nothing may
+    be opened. A structural pattern is tried on source code alone, of its language where it is said.
     """
     options = plan.options
     if options.sealed:
         raise BadInputError(
             "sealed: a pattern can only be tried on opened text", parameter="sealed"
         )
-    if plan.mode == "structural" and not options.type:
-        plan = replace(plan, options=replace(options, type=(CODE,)))
     with trace.stage(Analyse) as note:
         pattern = PATTERNS[plan.mode](options.query, options.language)
-        if pattern.needed.nothing and not options.all_:
+        if pattern.needed.nothing and plan.mode == "literal" and not options.all_:
             raise BadInputError(
                 "all: no index can narrow this pattern, for it needs no three characters in a row; "
                 "add some, as in timeout=\\d+, or give --all (all=1) to open every memory and look",
@@ -98,14 +97,15 @@ def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple
         matches=matches,
         opened=opening.opened,
         why=partial(why_literally, literal) if options.why else None,
-        degraded=(_left(left),) if left else (),
+        degraded=(_left(left, narrowed=not pattern.needed.nothing),) if left else (),
     )
 
 
-def _left(left: int) -> str:
+def _left(left: int, *, narrowed: bool) -> str:
+    why = "" if narrowed else "no index can narrow this pattern, for it holds no word: "
     return (
-        f"{left:,} more memories may match and were not tried: the next page goes on with them, "
-        "--all (all=1) tries all. Or add a word"
+        f"{why}{left:,} more memories may match and were not tried: the next page goes on with "
+        "them, --all (all=1) tries all. Or add a word"
     )
 
 
@@ -139,6 +139,8 @@ def _fetched(
     """Memories that hold what the pattern needs, still sealed: ranked by BM25 of its words,
     then those without any, newest first."""
     snapshot, blinding, parsed = context.snapshot, Blinding(context), option_filters(plan.options)
+    if plan.mode == "structural" and not parsed.types:
+        parsed = replace(parsed, types=(CODE,))
     words = tuple(pattern.needed.likely_words())
     groups = tuple(map(blinding.term, words))
     mask = snapshot.mask(filters(parsed, context, plan.options, blinding))

@@ -47,6 +47,10 @@ class Collections:
         The id itself for those that go by their ids.
         """
         self._vault.follow_settings()
+        return self.known_names()
+
+    def known_names(self) -> dict[str, str]:
+        """The same, as of the last time that the vault was looked at."""
         settings, unnamed = self._vault.settings, self._vault.unnamed
         known = set(self._vault.keyring.readable())
         return {

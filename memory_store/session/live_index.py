@@ -92,31 +92,39 @@ class LiveIndex:
         return self._snapshot is None
 
     def refresh(
-        self, settings: Settings, *, whole: bool = False, counted: bool = True
-    ) -> tuple[Snapshot, Settings]:
-        """The newest committed state, and the settings it was made by: newer ones, if there are.
+        self,
+        settings: Settings,
+        *,
+        whole: bool = False,
+        counted: bool = True,
+        at: int | None = None,
+    ) -> tuple[Snapshot, Settings, int]:
+        """The newest committed state, the settings it was made by (newer ones, if there are), and
+        its revision.
 
         The settings say which model's vectors count in each collection, and which analysis.
         Cheap when nothing was committed since the last call. ``counted`` counts the rows, too, so
         that none is missing; ``whole`` holds each row's id and version against the entries, which
-        is done at unlock for all but large vaults. Raises TamperedError when segments, change log,
+        is done at unlock for all but large vaults. ``at``: the revision as another connection just
+        saw it. Raises TamperedError when segments, change log,
         account and rows disagree, LockedError after a lock.
         """
         with self._lock:
             self._keyring.check_open()
-            version = self._connection.revision()
+            version = self._connection.revision() if at is None else at
             known = self._snapshot is not None and self._state == (version, settings)
             if self._snapshot is None or whole or not known or (counted and not self._counted):
-                self._snapshot, settings = self._reload(settings, whole=whole, counted=counted)
-                self._state = (version, settings)
+                self._state = self._reload(settings, whole=whole, counted=counted)
                 self._counted = counted
                 self._compared |= counted
-            return self._snapshot, settings
+                version, settings = self._state
+            assert self._snapshot is not None
+            return self._snapshot, settings, version
 
-    def _reload(
-        self, settings: Settings, *, whole: bool, counted: bool
-    ) -> tuple[Snapshot, Settings]:
+    def _reload(self, settings: Settings, *, whole: bool, counted: bool) -> tuple[int, Settings]:
+        """Make the snapshot anew. Returns the revision and the settings that it is of."""
         with self._connection.reading() as storage:
+            version = storage.revision()
             if storage.settings.revision() != settings.revision:  # another process wrote them
                 settings = read_settings(storage, self._keyring)
             readable = set(self._keyring.readable())
@@ -132,7 +140,7 @@ class LiveIndex:
         if self._snapshot is None or not self._same_as_before(made_of, settings):
             self._snapshot = self._snapshot_of(rows, settings)
         self._made_of = made_of
-        return self._snapshot, settings
+        return version, settings
 
     def _same_as_before(
         self, made_of: Sequence[tuple[SegmentRow, npt.NDArray[np.bool_]]], settings: Settings
@@ -169,7 +177,7 @@ class LiveIndex:
         for gone in [known for known in self._loaded if known not in wanted]:
             self._leave(self._loaded.pop(gone).segment)
         missing = {row.id: row for row in rows if row.id not in self._loaded}
-        for part in storage.segments.parts([*missing], ["main", "vectors"]):
+        for part in storage.segments.parts([*missing], ["main", "vectors"], kept=True):
             row = missing[part[0]]
             keys = self._keyring.of(row.collection)
             late = partial(self._sealed_pairs, row.id), partial(self._sealed_extra, row.id)
@@ -187,7 +195,7 @@ class LiveIndex:
         """
         with self._lock:
             self._keyring.check_open()
-            found = dict(self._connection.segments.parts([segment], ["pairs"]))
+            found = dict(self._connection.segments.parts([segment], ["pairs"], kept=True))
         if segment not in found:
             raise _superseded()
         return found[segment]["pairs"]
@@ -198,7 +206,7 @@ class LiveIndex:
         with self._lock:
             self._keyring.check_open()
             with self._connection.reading() as storage:
-                found = storage.segments.extra(segment, kind)
+                found = storage.segments.extra(segment, kind, kept=True)
                 if found is None and not storage.segments.is_there(segment):
                     raise _superseded()
         return found

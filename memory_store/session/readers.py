@@ -17,6 +17,8 @@ from memory_store.sqlite import FileAccess
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.memories import MemoryRow
 
+Newest = Callable[[int | None], tuple[Snapshot, int]]
+"""The index as last committed, and the revision that it is of; given the one that there is."""
 MOST_MOMENTS = 64  # tries to read rows and index of one moment, beside a busy writer
 
 
@@ -96,10 +98,10 @@ class Readers:
         self._open = [one for one in self._open if one[0].is_alive()]
 
     @contextmanager
-    def moment(self, newest: Callable[[], Snapshot]) -> Iterator[KnownRows]:
+    def moment(self, newest: Newest) -> Iterator[KnownRows]:
         """A transaction of this thread's connection, and what the index knew of its rows then.
 
-        Within another moment it is that one's. ``newest`` gives the index as last committed.
+        Within another moment it is that one's.
         """
         inside: KnownRows | None = getattr(self._local, "moment", None)
         if inside is not None:
@@ -121,12 +123,13 @@ class Readers:
             self._open.clear()
 
 
-def _begun(storage: Storage, newest: Callable[[], Snapshot]) -> KnownRows:
+def _begun(storage: Storage, newest: Newest) -> KnownRows:
     for _ in range(MOST_MOMENTS):
-        snapshot = newest()
-        storage.begin_reading()
+        before = None if storage.counted else newest(None)[0]
+        revision = storage.begin_reading()
         try:
-            if newest() is snapshot:  # nothing was written in between
+            snapshot, of = newest(revision)
+            if snapshot is before or of == revision:  # nothing was written in between
                 return KnownRows(snapshot)
         except BaseException:
             storage.end_reading()

@@ -34,16 +34,16 @@ def open_vault(
     access = access or file_access(path)
     check_is_vault(path, access)
     notices: Sequence[str] = ()
-    settings = None
     with closing(Storage.open(path, read_only=True, access=access)) as storage:
         vault = read_vault_id(storage)
         with storage.reading():
             slot = open_root(storage, vault, secrets, path)
             keyring = WholeKeyring.of_slot(storage, vault, slot)
+            settings = _settings(storage, keyring)
         if is_cheap(slot.slot) and not access.read_only:
             keyring.slot_key = _strengthened(path, vault, slot, access).key
         if keyring.is_owner and not access.read_only:
-            access, notices, settings = _upgraded(path, storage, keyring, access)
+            access, notices, settings = _upgraded(path, storage, keyring, access, settings)
     opened = WholeVault(path, vault, keyring, access, settings)
     opened.notices = tuple(notices)
     opened.purge_trash()
@@ -51,15 +51,28 @@ def open_vault(
     return opened
 
 
+def _settings(storage: Storage, keyring: WholeKeyring) -> Settings | None:
+    """The settings, with the keys that were just looked at; None where they must be read again, by
+    what knows what to do where they cannot."""
+    try:
+        return read_settings(storage, keyring, looked=True)
+    except (TamperedError, sqlite3.OperationalError):
+        return None
+
+
 def _upgraded(
-    path: Path, storage: Storage, keyring: WholeKeyring, access: FileAccess
+    path: Path,
+    storage: Storage,
+    keyring: WholeKeyring,
+    access: FileAccess,
+    settings: Settings | None,
 ) -> tuple[FileAccess, Sequence[str], Settings | None]:
     """How a vault is opened that is brought up to today's format, if it is not, and what its owner
     has to know of that: one that was tampered with is left as it is, to be read as far as it can
     be; and so is one for which the disk has no room, until it has. The settings, where nothing had
     to be done."""
     try:
-        settings = read_settings(storage, keyring)
+        settings = settings or read_settings(storage, keyring)
         if settings.format >= FORMAT_VERSION:
             return access, [], settings
         with closing(Storage.open(path, access=access)) as writer:

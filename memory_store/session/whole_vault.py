@@ -171,10 +171,14 @@ class WholeVault:
     def snapshot(self, *, whole: bool = False, counted: bool = True) -> Snapshot:
         """The index as last committed by any process; ``whole`` holds every entry to the accounts,
         ``counted`` counts the rows."""
-        snapshot, settings = self.index.refresh(self.settings, whole=whole, counted=counted)
+        return self._newest(whole=whole, counted=counted)[0]
+
+    def _newest(self, **wanted: Any) -> tuple[Snapshot, int]:
+        """The index, and the revision that it is of."""
+        snapshot, settings, revision = self.index.refresh(self.settings, **wanted)
         if settings.revision > self.settings.revision:
             self.settings = settings
-        return snapshot
+        return snapshot, revision
 
     def link_graph(self) -> LinkGraph:
         """Which memory links to which."""
@@ -192,7 +196,7 @@ class WholeVault:
         Within another moment it is that one's. ``counted``: no row may be missing.
         """
         storage = self.reader()
-        with self._readers.moment(lambda: self.snapshot(counted=counted)) as known:
+        with self._readers.moment(lambda at: self._newest(counted=counted, at=at)) as known:
             yield storage, known
 
     def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:

@@ -89,7 +89,9 @@ def code_terms(text: str) -> list[str]:
 
 def code_words(text: str) -> list[str]:
     """The parts of all names in order, without the names: what decides a quoted phrase."""
-    return [part for name in identifiers(text) for part in name_parts(name.text)]
+    names = [name.text for name in identifiers(text)]
+    known = {name: name_parts(name) for name in set(names)}
+    return [part for name in names for part in known[name]]
 
 
 def path_terms(source: str | None, ref: str | None) -> list[str]:

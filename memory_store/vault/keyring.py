@@ -12,7 +12,7 @@ into the table is refused.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -49,8 +49,8 @@ class WholeKeyring:
 
     ``slot`` and ``slot_key`` are the key slot that opened it and its key-encryption key; ``pin``
     is what a member knows the owner by; ``locked`` says that its keys are gone; ``noted`` is the
-    revision of the settings that was in the
-    file when the keys were last looked at.
+    revision of the settings, and ``present`` the (collection, epoch) of every key, that were in
+    the file when the keys were last looked at.
     """
 
     vault: bytes
@@ -64,6 +64,7 @@ class WholeKeyring:
     pin: bytes = b""
     generation: int | None = None
     noted: int = 0
+    present: Sequence[tuple[str, int]] = ()
     _revision: int = -1
     _dropped: list[CollectionKeys] = field(default_factory=list)
     _look_again: Callable[[], None] | None = None
@@ -155,7 +156,7 @@ class WholeKeyring:
         present = {collection for collection, _ in self.look(storage)} | {VAULT_SCOPE}
         self.keep_only(present)
 
-    def look(self, storage: Storage) -> list[tuple[str, int]]:
+    def look(self, storage: Storage) -> Sequence[tuple[str, int]]:
         """Unwrap the collection keys that this keyring does not hold yet.
 
         Returns (collection, epoch) of all keys there are. Raises TamperedError for one that is not
@@ -174,7 +175,8 @@ class WholeKeyring:
             if held is None or not held.holds(epoch):
                 bundle = self._unwrapped(storage, collection, epoch, wrapped)
                 self._hold(collection, epoch, bundle)
-        return [(collection, epoch) for collection, epoch, _ in found.keys]
+        self.present = [(collection, epoch) for collection, epoch, _ in found.keys]
+        return self.present
 
     def admit(self, revision: int, epochs: Mapping[str, frozenset[int]]) -> None:
         """Open values of these epochs of these collections alone, as settings of a revision say.

@@ -242,13 +242,14 @@ def read_vault_id(storage: Storage) -> bytes:
     return vault
 
 
-def read_settings(storage: Storage, keyring: WholeKeyring) -> Settings:
+def read_settings(storage: Storage, keyring: WholeKeyring, *, looked: bool = False) -> Settings:
     """The sealed settings, of one moment with the keys. Raises TamperedError.
 
     The keyring holds the keys of that moment afterwards, and opens what is sealed under those.
+    ``looked``: it has them already, of the moment that ``storage`` reads.
     """
     with storage.reading():
-        present = keyring.look(storage)
+        present = keyring.present if looked else keyring.look(storage)
         if keyring.is_owner:
             settings = _opened(storage, keyring)
             if settings.format < FORMAT_VERSION:

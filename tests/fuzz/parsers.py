@@ -214,7 +214,8 @@ def archive(data: bytes) -> None:
         assert ".." not in item.path.parts
         assert not item.ref.startswith("/")
         try:
-            expanded += len(item.content()) if item.content else 0
+            with item.open() as stream:
+                expanded += len(stream.read())
         except MemoryStoreError:
             continue
         for read in read_file(item):

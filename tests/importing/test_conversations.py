@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import json
+import random
+import zipfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from reading_files import Outcome
+
+from memory_store.importing.archive import in_archive_file
+from memory_store.importing.readers import read_file
+from memory_store.importing.source_file import Failure, Limits, SourceFile
+from memory_store.records import MemoryDraft
 
 Rows = Callable[[str, str], Outcome]
 NOON = 1714564800  # 2024-05-01 12:00
@@ -92,3 +100,30 @@ def test_what_is_missing_or_makes_no_sense_costs_no_other_conversation(rows: Row
     assert found.drafts[0].metadata["turns"] == "2"
     assert found.skips == {"conversations.json:1": "empty"}
     assert not found.failures
+
+
+def test_an_export_larger_than_any_document_may_be_is_read_turn_by_turn(tmp_path: Path) -> None:
+    """Years of conversations are one array: of it, as of the archive it is in, a piece is read."""
+    long = " ".join(random.Random(1).choices(["heron", "pond", "reed", "mud", "dawn"], k=2_000))
+    each = [
+        chatgpt(node("a", "root", "assistant", f"{n} {long}"), last="a", conversation_id=f"c-{n}")
+        for n in range(60)
+    ]
+    exported = json.dumps(each)
+    limits = Limits(bytes=len(exported) // 20)
+    (tmp_path / "conversations.json").write_text(exported)
+    with zipfile.ZipFile(tmp_path / "export.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", exported)
+    (packed,) = in_archive_file(tmp_path / "export.zip", "export.zip")
+    plain = SourceFile(tmp_path / "conversations.json", tmp_path, "conversations.json", "json")
+    for file in (plain, packed):
+        assert isinstance(file, SourceFile)
+        drafts = [*read_file(file, limits)]
+        assert [draft.ref for draft in drafts if isinstance(draft, MemoryDraft)] == [
+            f"c-{n}" for n in range(60)
+        ]
+    alone = tmp_path / "one.json"
+    alone.write_text(json.dumps({"rows": each}))
+    (failure,) = read_file(SourceFile(alone, tmp_path, "one.json", "json"), limits)
+    assert isinstance(failure, Failure)
+    assert "larger than" in failure.reason

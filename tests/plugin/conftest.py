@@ -243,6 +243,8 @@ def serve(model: Path) -> Any:
     yield start
     for datasette in started:
         vaults_of(datasette).lock_all()
+        if datasette.executor:  # its threads hold files open
+            datasette.executor.shutdown(wait=False)
 
 
 def plain_datasette(paths: tuple[Path, ...], configuration: dict[str, Any], **more: Any) -> Any:

@@ -116,6 +116,13 @@ async def test_of_collections_that_may_not_be_read_there_is_nothing(
         ("read", "file=boxes.py&skeleton=perhaps", 400, "skeleton: 1 or 0 expected"),
         ("read", "file=boxes.py&budget=1", 400, "a budget of 1 tokens does not hold line 1"),
         ("read", "file=boxes.py:40", 400, "boxes.py has 3 lines"),
+        (
+            "read",
+            "file=boxes.py:x-y",
+            400,
+            "'x-y' names no lines of boxes.py: boxes.py:40-80 would",
+        ),
+        ("read", "file=README.md", 404, "Notes are read with memory-store get"),
         ("read", "file=elsewhere.py", 404, "elsewhere.py"),
         ("symbols", "name=Boxx", 404, "there is: Box"),
         ("outline", "file=boxes.py&collection=nowhere", 404, "nowhere"),

@@ -53,8 +53,8 @@ def test_a_member_is_expanded_no_further_than_it_says() -> None:
     (found,) = sources([("a.zip", bytes(content))])
     assert isinstance(found, SourceFile)
     tracemalloc.start()
-    with pytest.raises(MemoryStoreError, match="broken"):
-        found.content()
+    with found.open() as stream, pytest.raises(MemoryStoreError, match="broken"):
+        stream.read()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1_000_000
@@ -106,7 +106,7 @@ def test_members_that_overlap_lie_or_have_no_name_of_a_file_are_refused() -> Non
     beyond[entry + 42 : entry + 46] = struct.pack("<I", 0xFFFFFFF0)
     for one in sources([("a.zip", bytes(beyond))])[1:]:
         with pytest.raises(MemoryStoreError, match="broken"):
-            one.content()  # type: ignore[union-attr]
+            one.open().read()  # type: ignore[union-attr]
     locked = bytearray(content)
     locked[entry + 8] |= 1
     assert "password" in sources([("a.zip", bytes(locked))])[1].reason  # type: ignore[union-attr]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from datasette.utils import StartupError
 from postgres_server import Server
 
+from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.addresses import Address
 from memory_store.store import MemoryStore
 from memory_store.vault.storage.transfer import copy_vault
@@ -75,6 +77,41 @@ async def test_each_of_its_pages_is_there(start: Start) -> None:
         assert soup(answer).select_one('[action*="/-/hybrid"]'), path
 
 
+async def test_its_tables_hold_what_stands_in_clear_and_show_titles_to_readers(
+    start: Start, filled: Filled, serve: Serve
+) -> None:
+    served = (await start()).by("root")
+    in_file = (await serve(filled.path, options=filled.options(allow=ALLOW))).by("root")
+    await asyncio.to_thread(served.vault.follow_server)  # as the clock does
+    for table in ("memories", "collections", "memory_topics"):
+        query = f"select * from {table} order by 1"
+        here, there = [await one.sql(query) for one in (in_file, served)]
+        assert here
+        clear = [name for name, value in there[0].items() if value is not None]
+        assert [[row[name] for name in clear] for row in here] == [
+            [row[name] for name in clear] for row in there
+        ]
+    assert all(row["head"] is None for row in await served.sql("select head from memories"))
+    page = await served.get("/notes/memories")
+    assert "Watering the tomatoes" in page.text
+    found = await served.get("/notes/memories?_hybrid=watering&_hybrid_mode=keyword")
+    assert "Watering the tomatoes" in found.text
+    assert "The database" not in soup(found).select_one("table.rows-and-columns").text
+    assert "Watering" not in (await served.by("alice").get("/notes/memories")).text
+    stranger = await served.by(None).get("/notes/memories.json")
+    assert stranger.status_code == 403
+    await served.send("DELETE", f"{served.base}/memories/{ONE}.json")
+    await asyncio.to_thread(served.vault.follow_server)
+    (left,) = await served.sql("select count(*) as n from memories")
+    assert left["n"] == 2
+    copy = Path(served.datasette.databases["notes"].path)
+    for file in copy.parent.iterdir():
+        assert b"omato" not in file.read_bytes()
+    assert copy.parent.stat().st_mode & 0o077 == 0
+    vaults_of(served.datasette).lock_all()
+    assert not copy.exists()
+
+
 async def test_what_one_server_writes_the_other_finds(start: Start) -> None:
     one, other = (await start()).by("root"), (await start()).by("root")
     assert (await other.get(".json?q=kingfisher&mode=keyword")).json()["rows"] == []
@@ -112,6 +149,7 @@ async def test_an_address_is_shown_to_nobody(
 async def test_while_the_server_is_away_each_answer_says_so_and_none_waits(
     start: Start,
     postgres: Server,
+    no_watch: None,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:

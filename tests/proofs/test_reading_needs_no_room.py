@@ -44,7 +44,11 @@ from memory_store.store import MemoryStore
 
 EARLIER = "Earlier memory number {}, on the sluice and its keeper."
 NOTES = 12
-USUAL = [*product(PLACES, [CLOSED]), (FULL, LOG_ALONE), (FOLDER_ONLY, JOURNAL), (DISK_ONLY, LOG)]
+USUAL = [
+    *((FULL, LOG_ALONE), (NO_GROWTH, CLOSED), (FILE_ONLY, CLOSED)),
+    *((FOLDER_ONLY, JOURNAL), (DISK_ONLY, LOG)),
+]
+"""Every place and every way to leave a vault, once; all of both with ``PROOFS=full``."""
 SCENES = [*product(PLACES, LEFT)] if EVERYTHING else USUAL
 UNREADABLE = (NO_GROWTH, JOURNAL)
 """What cannot be read: a journal has to be rolled back, and no file may be written anywhere."""

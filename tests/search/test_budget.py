@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_store.records import MemoryDraft, SearchResponse
-from memory_store.search.answer.response import estimated_tokens, spend
+from memory_store.search.answer.response import spend
 from memory_store.store import MemoryStore
+from memory_store.text import token_count
+from memory_store.text.token_count import ESTIMATE, VOCABULARY, tokens
 
 WORDS = "winter garden"
 
@@ -34,8 +38,8 @@ def cost(store: MemoryStore, response: SearchResponse) -> int:
     """What the rows cost by the way of counting that the response names."""
     assert response.budget is not None
     counted_with = response.budget["counted_with"]
-    count = estimated_tokens
-    if counted_with != "length / 4":
+    count = tokens
+    if counted_with not in (ESTIMATE, VOCABULARY):
         embedder = store.embedder()
         assert counted_with == embedder.name
         count = embedder.count_tokens
@@ -161,3 +165,34 @@ def test_a_sealed_search_says_what_it_opened_only_to_measure(mixed: MemoryStore)
     unseen = page.opened - len(page.rows)
     assert unseen == page.budget["skipped"] + len(page.budget["too_large"]) > 0
     assert any(f"{unseen} more were opened" in line for line in page.degraded)
+
+
+def test_tokens_are_exact_where_a_library_counts_them_and_it_is_said(
+    mixed: MemoryStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The library of this test counts words."""
+    package = tmp_path / "rs_bpe"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "bpe.py").write_text(
+        "class openai:\n    @staticmethod\n    def cl100k_base():\n        return Words()\n\n\n"
+        "class Words:\n    def count(self, text):\n        return len(text.split())\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    token_count._counter.cache_clear()
+    try:
+        page = mixed.search(WORDS, budget=30)
+        assert page.budget is not None
+        assert page.budget["counted_with"] == "cl100k_base"
+        words = [len(f"{row.title}\n{row.preview}".split()) for row in page.rows]
+        assert sum(words) == page.budget["spent"] <= 30
+    finally:
+        token_count._counter.cache_clear()
+        for name in ("rs_bpe", "rs_bpe.bpe"):
+            sys.modules.pop(name, None)
+
+
+def test_the_library_counts_as_the_vocabulary_does() -> None:
+    pytest.importorskip("rs_bpe")
+    assert token_count.exact("def open_lid(self):\n    return 1\n") == 11
+    assert token_count.exact("\ud800 <|endoftext|>") > 3

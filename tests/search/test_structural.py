@@ -14,6 +14,7 @@ from memory_store.code import patterns
 from memory_store.code.patterns import StructuralPattern
 from memory_store.errors import BadInputError, ExtraMissingError
 from memory_store.records import MemoryDraft, SearchResponse
+from memory_store.search import literal
 from memory_store.store import MemoryStore
 
 FILES = {
@@ -108,17 +109,28 @@ def test_what_is_found_is_what_ast_grep_finds_in_every_file(
     assert found == {name: texts for name, texts in expected.items() if texts}
 
 
-def test_a_pattern_without_a_word_asks_for_all(code: MemoryStore) -> None:
-    with pytest.raises(BadInputError, match="no index can narrow"):
-        search(code, "$A($A)")
+def test_a_pattern_without_a_word_is_tried_page_by_page_or_on_all(
+    code: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert search(code, "$A($A, $A)").opened == len(FILES)
     assert search(code, "$A == $A", all=True).opened == len(FILES)
+    monkeypatch.setattr(literal, "MOST_CANDIDATES", 4)
+    first = search(code, "$F($X, $X)")
+    second = search(code, "$F($X, $X)", continue_=first.next)
+    assert (first.opened, second.opened) == (4, len(FILES) - 4)
+    assert [*places(first), *places(second)] == ["b.py"]
+    assert "no index can narrow this pattern, for it holds no word: 2 more" in first.degraded[0]
 
 
 @pytest.mark.parametrize(
     ("pattern", "language", "said"),
     [
-        ("def (((", "python", "cannot be read as python"),
+        ("def (((", "python", "cannot be read as python; write code with"),
+        ("switch ($X) { case 1: $Y }", "python", r"python, from line 1, column \d\d on"),
+        ("fn $F() -> $R { $$$ }", "python", "cannot be read as python; it can be as c, cpp"),
         ("turn($A)", "cobol", "no patterns in 'cobol'; there is: bash, c, cpp"),
+        ("turn($A)", "pyton", r"no patterns in 'pyton' \(did you mean python\?\)"),
+        ("turn($A)", "golan", r"did you mean go\?"),
         ("x" * 1_001, None, "more than 1,000 characters"),
     ],
 )

@@ -152,7 +152,7 @@ HOSTILE = {
     "open titles": '[x](a "' * 2_500 + "\n\n" + '[x](a "' * 2_500,
     "backticks": "".join("`" * count + " " for count in range(180)) + "[[x]]",
     "quotes": "> " * 20_000 + "[[x]]",
-    "many": "[[a]]\n\n" * 50_000,
+    "many": "[[a]]\n\n" * 10_000,
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,14 +16,18 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from postgres_line import line_to
 from postgres_server import Server, server_or_skip
 
 from memory_store import BadInputError, MemoryStore, NotAVaultError
 from memory_store.addresses import Address, vault_path
 from memory_store.cli import main
 from memory_store.errors import StorageError
+from memory_store.paths import cache_folder
 from memory_store.records import MemoryDraft
 from memory_store.vault.storage import Storage
+from memory_store.vault.storage.postgres_link import let_go
+from memory_store.vault.storage.segment_cache import SegmentCache
 from memory_store.vault.storage.transfer import TABLES, copy_vault, count
 
 Make = Callable[..., MemoryStore]
@@ -157,6 +162,110 @@ def test_a_vault_is_lived_in(on_server: MemoryStore, key_file: Path) -> None:
         assert len(again.list(limit=100)) == 32
 
 
+def test_a_batch_an_unlock_and_a_search_wait_few_times_for_the_server(
+    postgres: Server, key_file: Path, tiny_model: Path, private_folders: Path
+) -> None:
+    def waits(done: Callable[[], object]) -> int:
+        before = line.waits
+        done()
+        return line.waits - before
+
+    with line_to(postgres) as line:
+        model, place = str(tiny_model), line.address()
+        store, _ = MemoryStore.create(place, key_file=key_file, embedder=model)
+        with store:
+            store.add_many(drafts(64))
+            store.search("heron", mode="keyword")
+            assert waits(lambda: store.add_many(drafts(64, first=64))) <= 12
+            for mode in ("keyword", "hybrid"):
+                for _ in range(3):  # reads what it needs of the index, and has statements prepared
+                    store.search("heron weir", mode=mode)
+                assert waits(lambda m=mode: store.search("heron weir", mode=m)) <= 3  # type: ignore[misc]
+            assert waits(lambda: store.list(limit=64)) <= 3
+        for _ in range(6):  # until every connection has its statements prepared
+            opened: list[MemoryStore] = []
+            again = waits(lambda o=opened: o.append(MemoryStore.open(place, key_file=key_file)))  # type: ignore[misc]
+            opened[0].close()
+        assert again <= 12
+        let_go()
+
+
+def test_a_new_vault_beside_others_is_read_by_its_keys(
+    postgres: Server, key_file: Path, private_folders: Path
+) -> None:
+    """Even where the planner knows of the others alone, and takes the new one for empty."""
+    postgres.sql("create database crowded")
+
+    def made() -> MemoryStore:
+        place = postgres.address(database="crowded")
+        return MemoryStore.create(place, key_file=key_file, topics="memory")[0]
+
+    def looked_at() -> int:
+        let_go()
+        counted = "select idx_tup_fetch from pg_stat_user_tables where relname = 'memory_bodies'"
+        return int(postgres.sql(counted, database="crowded")[0])
+
+    with made() as store:
+        store.add_many(drafts(300), embed=False)
+    tables = ("memories", "memory_bodies")
+    off = [f"alter table memory_store.{one} set (autovacuum_enabled = off)" for one in tables]
+    postgres.sql(*off, "analyze", database="crowded")
+    with made() as store:
+        store.add_many(drafts(300), embed=False)
+        store.list(limit=20)
+        place = store.path
+    before = looked_at()
+    with MemoryStore.open(place, key_file=key_file) as store:
+        assert len(store.list(limit=20)) == 20
+    assert looked_at() - before < 100
+
+
+def test_the_index_is_fetched_once_and_kept_sealed_on_this_machine(
+    postgres: Server, key_file: Path, tiny_model: Path, private_folders: Path
+) -> None:
+    model, word = str(tiny_model), "kestrelcanary"
+
+    def fetched() -> int:
+        before = line.received
+        with MemoryStore.open(place, key_file=key_file, embedder=model) as store:
+            assert store.search(f"{word} heron", mode="hybrid").rows
+        return line.received - before
+
+    with line_to(postgres) as line:
+        place = line.address()
+        store, _ = MemoryStore.create(place, key_file=key_file, embedder=model)
+        with store:
+            store.add_many([MemoryDraft(text=f"{word} heron {n} " * 20) for n in range(200)])
+        shutil.rmtree(cache_folder() / "segments")
+        first, second = fetched(), fetched()
+        files = [one for one in (cache_folder() / "segments").iterdir() if one.is_file()]
+        kept = {one: one.read_bytes() for one in files}
+        assert sum(map(len, kept.values())) > 50_000
+        assert second < first - 0.9 * sum(map(len, kept.values()))
+        for file, content in kept.items():
+            assert (file.stat().st_mode & 0o777, word.encode() in content) == (0o600, False)
+            file.write_bytes(content[:-1] + b"?")
+        assert fetched() > second
+        assert {file: file.read_bytes() for file in files} == kept
+        let_go()
+
+
+def test_what_is_kept_has_a_bound_and_a_replaced_part_goes(tmp_path: Path) -> None:
+    folder, parts = tmp_path / "kept", [bytes([n]) * 1_000 for n in range(3)]
+    cache = SegmentCache(folder, most=2_500)
+    for number, part in enumerate(parts):
+        cache.write(f"segment {number}", part)
+        for file in folder.iterdir():  # as if it were a minute later
+            os.utime(file, (file.stat().st_atime, file.stat().st_mtime - 60))
+    held = [cache.read(f"segment {n}", part[:32], 1_000) for n, part in enumerate(parts)]
+    assert held == [None, *parts[1:]]
+    cache.write("segment 2", b"anew" * 100)
+    assert cache.read("segment 2", parts[2][:32], 1_000) is None
+    assert cache.read("segment 2", b"anew" * 8, 400) == b"anew" * 100
+    cache.drop(["segment 1", "segment 2"])
+    assert [*folder.iterdir()] == []
+
+
 def test_what_a_changed_row_says_is_refused(on_server: MemoryStore, postgres: Server) -> None:
     store = on_server
     ids = [store.add(one.text).id for one in drafts(2)]
@@ -219,9 +328,6 @@ def test_commands_take_an_address_where_they_take_a_file(
     assert "ends in May" in run("get", address, found["id"])
     run("done", address, found["id"])
     run("verify", address)
-    for command in ("serve", "unlock"):  # what takes a file alone says so
-        said = CliRunner().invoke(main, [command, address])
-        assert (said.exit_code, "no vault on a server yet" in said.output) == (2, True)
     run("stats", address)
     run("doctor", address)
     run("backup", address, str(tmp_path / "backup.db"))
@@ -299,6 +405,36 @@ def test_what_was_acknowledged_is_there_after_writers_were_killed(
     assert acknowledged <= present
     assert len(present) % 4 == 0  # whole batches alone
     assert on_server.verify()["failures"] == []
+
+
+def test_a_line_that_is_cut_at_any_question_of_a_write_loses_and_doubles_nothing(
+    postgres: Server, key_file: Path, private_folders: Path
+) -> None:
+    """Before the server gets the question, and behind it, when its answer is lost."""
+    with line_to(postgres) as line:
+        place = line.address()
+        MemoryStore.create(place, key_file=key_file)[0].lock()
+        acknowledged, away, most = set(), 0, 14
+        with MemoryStore.open(place, key_file=key_file) as store:
+            store.add_many(drafts(1), embed=False)
+            for number in range(0, 2 * most, 3):
+                left = iter([False] * (number // 2) + [True])
+                cut = "cut_behind" if number % 2 else "cut_before"
+                setattr(line, cut, lambda sent, left=left: next(left, False))
+                draft = MemoryDraft(text=f"written beside cut {number}")
+                try:
+                    acknowledged.add(store.add_many([draft], embed=False)[0].id)
+                except StorageError as error:
+                    assert "the database is away" in str(error)  # noqa: PT017
+                    away += 1
+                setattr(line, cut, lambda sent: False)
+            assert store.verify()["failures"] == []
+            texts = {one.id: one.text for one in store.every()}
+        assert acknowledged <= texts.keys()
+        assert len(set(texts.values())) == len(texts)
+        assert away > 4
+        assert acknowledged
+        let_go()
 
 
 @pytest.fixture(scope="module")

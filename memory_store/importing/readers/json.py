@@ -14,13 +14,25 @@ from collections.abc import Iterator
 from typing import Any
 
 from memory_store.importing.readers.rows import Row, items_of
-from memory_store.importing.source_file import Broken, Item, Limits, Reader, SourceFile
+from memory_store.importing.source_file import (
+    Broken,
+    Item,
+    LeftOutError,
+    Limits,
+    Reader,
+    SourceFile,
+    UnreadableError,
+    too_large,
+)
 from memory_store.text.plain_json import refuse_constant
 
-MAX_ROW_TOKENS = 200_000  # strings, brackets and commas of one row; a row of prose has tens
+MAX_ROW_TOKENS = 500_000  # strings, brackets and commas of one row; a turn of a chat has hundreds
 ROW_LEVELS = 2  # the row itself, and its field `metadata`, besides what that may hold
 ROW_LISTS = ("rows", "memories")  # keys of an object that holds the rows (Datasette's JSON, ours)
 MEM0_LIST, MEM0_FIELDS = "results", 2  # of an answer of mem0; `relations` may be beside it
+
+UNCLOSED, CUT_OFF = "a string is not closed", "the JSON ends too early"
+UNFINISHED = (UNCLOSED, CUT_OFF)  # what may go on in what is still to be read
 
 # Possessive, so an unclosed string costs one pass; then the lone quote matches and ends the scan.
 _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|["\[\]{},]', re.S)
@@ -30,8 +42,11 @@ _OBJECT = re.compile(rb"\s*\{\s*[\"}]")  # but no {{template}}
 
 
 def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
-    """The memories of a document: an array, ``{"rows": […]}``, or one object that is the row."""
-    yield from items_of(file, _rows(file.text(limits), limits.depth))
+    """The memories of a document: an array, ``{"rows": […]}``, or one object that is the row.
+
+    Of an array one row is in memory at a time: it may be of any size.
+    """
+    yield from items_of(file, _rows(_Document(file.pieces(), limits)))
 
 
 def read_lines(file: SourceFile, limits: Limits) -> Iterator[Item]:
@@ -71,24 +86,76 @@ def _row_of_line(line: str, number: int, depth: int) -> Row | Broken:
     return _row(line, number, number)
 
 
-def _rows(text: str, depth: int) -> Iterator[Row | Broken]:
-    start = _skip_space(text, 0)
-    if text[start : start + 1] == "{":
-        yield from _rows_of_object(text, start, depth)
-    elif text[start : start + 1] == "[":
-        yield from _rows_of_array(text, start, depth)
+class _Document:
+    """A JSON document from a place on, of which one value at a time is in memory.
+
+    ``line`` counts from 1.
+    """
+
+    def __init__(self, pieces: Iterator[str], limits: Limits) -> None:
+        self.line = 1
+        self._pieces, self._limits = pieces, limits
+        self._text, self._at = "", 0
+
+    def mark(self) -> str:
+        """The next character that is no space, which is next from now on; empty at the end."""
+        while True:
+            self._go_to(_skip_space(self._text, self._at))
+            if self._at < len(self._text) or not self._grow():
+                return self._text[self._at : self._at + 1]
+
+    def skip(self) -> None:
+        """Go on behind the next character."""
+        self._go_to(self._at + 1)
+
+    def value(self) -> tuple[str, str | None]:
+        """The value that is next, or what is wrong with it. Goes on behind it."""
+        while True:
+            end, problem = _end_of_value(self._text, self._at, self._limits.depth)
+            so_far = len(self._text) if problem in UNFINISHED else end
+            if so_far - self._at > self._limits.bytes:
+                raise UnreadableError(too_large(self._limits), self.line if self.line > 1 else None)
+            if problem not in UNFINISHED or not self._grow():
+                break
+        text = self._text[self._at : end]
+        self._go_to(end)
+        return text, problem
+
+    def _go_to(self, place: int) -> None:
+        self.line += self._text.count("\n", self._at, place)
+        self._at = place
+
+    def _grow(self) -> bool:
+        """Read as much again as there is; whether there was more."""
+        left = self._text[self._at :]
+        more, length = [left], 0
+        while length <= len(left) and (piece := next(self._pieces, None)) is not None:
+            more.append(piece)
+            length += len(piece)
+        self._text, self._at = "".join(more), 0
+        return length > 0
+
+
+def _rows(document: _Document) -> Iterator[Row | Broken]:
+    mark = document.mark()
+    if not mark:
+        raise LeftOutError("empty")
+    if mark == "{":
+        yield from _rows_of_object(document)
+    elif mark == "[":
+        yield from _rows_of_array(document)
     else:
-        yield Broken(1 + text.count("\n", 0, start), "neither a JSON array nor an object", True)
+        yield Broken(document.line, "neither a JSON array nor an object", True)
 
 
-def _rows_of_object(text: str, start: int, depth: int) -> Iterator[Row | Broken]:
-    line = 1 + text.count("\n", 0, start)
-    end, problem = _end_of_value(text, start, depth)
+def _rows_of_object(document: _Document) -> Iterator[Row | Broken]:
+    line = document.line
+    text, problem = document.value()
     if problem:
         yield Broken(line, f"{problem}; write many rows as an array or NDJSON", True)
         return
-    row = _row(text[start:end], line, 1)
-    after = _after(text, end, "object")
+    row = _row(text, line, 1)
+    after = _after(document, "object")
     if after or isinstance(row, Broken):
         yield after or row
         return
@@ -105,36 +172,31 @@ def _checked(value: Any, line: int, number: int) -> Row | Broken:
     return Broken(line, f"row {number} is not an object")
 
 
-def _rows_of_array(text: str, start: int, depth: int) -> Iterator[Row | Broken]:
-    position, line, number = _skip_space(text, start + 1), 1, 0
-    counted = 0
-    mark = text[position : position + 1]
+def _rows_of_array(document: _Document) -> Iterator[Row | Broken]:
+    document.skip()
+    number, mark = 0, document.mark()
     while mark != "]":
-        line += text.count("\n", counted, position)
-        counted = position
         number += 1
-        end, problem = _end_of_value(text, position, depth)
+        line = document.line
+        text, problem = document.value()
         if problem:
             yield Broken(line, f"row {number}: {problem}", True)
             return
-        yield _row(text[position:end], line, number)
-        position = _skip_space(text, end)
-        mark = text[position : position + 1]
+        yield _row(text, line, number)
+        mark = document.mark()
         if mark not in ("]", ","):
-            line += text.count("\n", counted, position)
-            yield Broken(line, f"a comma or ] must follow row {number}", True)
+            yield Broken(document.line, f"a comma or ] must follow row {number}", True)
             return
         if mark == ",":
-            position = _skip_space(text, position + 1)
-    if after := _after(text, position + 1, "array"):
+            document.skip()
+            document.mark()
+    document.skip()
+    if after := _after(document, "array"):
         yield after
 
 
-def _after(text: str, position: int, kind: str) -> Broken | None:
-    rest = _skip_space(text, position)
-    if rest == len(text):
-        return None
-    return Broken(1 + text.count("\n", 0, rest), f"text after the JSON {kind}", True)
+def _after(document: _Document, kind: str) -> Broken | None:
+    return Broken(document.line, f"text after the JSON {kind}", True) if document.mark() else None
 
 
 def _end_of_value(text: str, start: int, most: int) -> tuple[int, str | None]:
@@ -151,12 +213,12 @@ def _end_of_value(text: str, start: int, most: int) -> tuple[int, str | None]:
         elif token == "," and depth == 0:
             return found.start(), None
         elif token == '"':
-            return start, "a string is not closed"
+            return start, UNCLOSED
         if depth > most + ROW_LEVELS:
             return start, f"nested over {most + ROW_LEVELS} levels"
         if tokens > MAX_ROW_TOKENS:
             return start, f"over {MAX_ROW_TOKENS} values in one row"
-    return start, "the JSON ends too early"
+    return start, CUT_OFF
 
 
 def _row(text: str, line: int, number: int) -> Row | Broken:
@@ -175,5 +237,5 @@ def _skip_space(text: str, position: int) -> int:
     return found.end() if found else position
 
 
-READER = Reader("json", (".json",), read, sniff, rows=True)
+READER = Reader("json", (".json",), read, sniff, rows=True, streamed=True)
 LINES = Reader("ndjson", (".ndjson", ".jsonl"), read_lines, holds_lines, rows=True, streamed=True)

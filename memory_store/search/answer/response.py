@@ -28,10 +28,9 @@ from memory_store.search.paging import CHANGED, REACH, Place, coming, continue_t
 from memory_store.search.query.analysis import leaves_out_words
 from memory_store.search.query.plan import Search
 from memory_store.search.recipes.recipe import CERTAIN
+from memory_store.text.token_count import counted_with, is_exact, tokens
 from memory_store.titles import shown_title
 
-ESTIMATE = "length / 4"
-CHARACTERS_A_TOKEN = 4  # prx, "Budget Enforcement": its estimate where no tokenizer is loaded
 BY_NAME = ("keyword", "topic")  # the legs that find what is called by the query's own words
 
 
@@ -107,12 +106,15 @@ def _previewed(
 ) -> tuple[list[Preview], dict[str, Any] | None, Spending]:
     """What would be shown of every row, and which rows the token budget buys.
 
-    Tokens are those of the loaded model, else estimated by length. A whole text that is larger
+    Tokens are exact where a library counts them, else those of the loaded model, else estimated by
+    length. A whole text that is larger
     than the budget by itself is shown in part.
     """
     limit, deep, offset = search.options.budget, search.options.deep, search.plan.offset
     embedder = outcome.embedder
-    count = estimated_tokens if embedder is None else embedder.count_tokens
+    named, count = counted_with(), tokens
+    if embedder is not None and not is_exact():
+        named, count = embedder.name, embedder.count_tokens
     shown, costs = [], []
     for n, row in enumerate(outcome.rows):
         expanded = expands(offset + n, row, deep)
@@ -136,7 +138,7 @@ def _previewed(
     budget = {
         "limit": limit,
         "spent": spending.spent,
-        "counted_with": ESTIMATE if embedder is None else embedder.name,
+        "counted_with": named,
         "skipped": len(spending.skipped),
         "too_large": too_large,
     }
@@ -161,11 +163,6 @@ def spend(costs: Sequence[int], budget: int) -> Spending:
             taken.append(index)
             spent += cost
     return Spending(tuple(taken), tuple(skipped), tuple(too_large), spent)
-
-
-def estimated_tokens(text: str) -> int:
-    """Length ÷ 4, rounded up."""
-    return -(-len(text) // CHARACTERS_A_TOKEN)
 
 
 def _order(outcome: Outcome) -> tuple[Scored, ...]:

@@ -25,6 +25,7 @@ MAX_MEMORY = 8 << 20  # bytes RE2 may take for one pattern
 MOST_MATCHES = 200  # marked in one text, and named of one memory
 MOST_SHOWN = 2_000  # characters of a match
 LEAST_MARKED = 2  # characters
+MOST_NAMED = 4  # languages of a message
 
 
 class Marks(Protocol):
@@ -115,12 +116,7 @@ class Structure:
         self._language = None if language is None else known_language(language)
         read = [one for one in LANGUAGES if self._language in (None, one)]
         if not any(map(self._pattern.reads, read)):
-            where = f"as {self._language}" if self._language else "as code of any language"
-            raise BadInputError(
-                f"q: this pattern cannot be read {where}; write code with $NAME for one part and "
-                "$$$NAME for any number of them, as in except $E: $$$BODY",
-                "q",
-            )
+            raise BadInputError(f"q: this pattern cannot be read {self._why_unread()}", "q")
         words = words_of(literal_part(query))
         self.needed = Needs(frozenset(word.text for word in words))
 
@@ -134,6 +130,22 @@ class Structure:
         return (
             tuple(match_at(memory.text, one.start, one.end, one.captures) for one in nodes) or None
         )
+
+    def _why_unread(self) -> str:
+        """In what it cannot be read, from where on, and what would work."""
+        from memory_store.code.patterns import STRICT
+
+        how = (
+            "write code with $NAME for one part and $$$NAME for any number of them, as in "
+            "except $E: $$$BODY"
+        )
+        if self._language is None:
+            return f"as code of any language; {how}"
+        fault = self._pattern.first_fault(self._language)
+        where = f", from line {fault[0]}, column {fault[1]} on" if fault else ""
+        others = [one for one in STRICT if self._pattern.reads(one)]
+        can = f"; it can be as {', '.join(others[:MOST_NAMED])}" if others else f"; {how}"
+        return f"as {self._language}{where}{can}"
 
     def marker(self, matches: Sequence[Match]) -> TextMarker:
         return TextMarker([one.text for one in matches])

@@ -11,6 +11,7 @@ from functools import cache, cached_property
 
 from memory_store.text.identifiers import CODE, identifiers, name_terms
 from memory_store.text.tokens import term, words_of_terms
+from memory_store.text.words import Word
 
 
 def literal_pattern(text: str) -> re.Pattern[str]:
@@ -33,6 +34,7 @@ class WordMatcher:
         self._stems = {term(word, language) for word in words}
         if language == CODE:
             self._stems |= {part for word in words for part in name_terms(word)}
+        self._met: dict[str, tuple[str, ...]] = {}  # a name of code → what of the query is in it
 
     @cached_property
     def _literal(self) -> list[re.Pattern[str]]:
@@ -74,13 +76,25 @@ class WordMatcher:
                 best, place = merit, start
         return place
 
+    def _likely(self, text: str) -> list[Word]:
+        """The names of code that may hold something of the query: the parts of a name stand in it,
+        in small letters or capitals."""
+        if not text.isascii():
+            return identifiers(text)
+        if not self._stems or not self._inside.search(text):
+            return []
+        return [name for name in identifiers(text) if self._inside.search(name.text)]
+
+    @cached_property
+    def _inside(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(re.escape, self._stems)), re.I)
+
     def _word_spans(self, text: str) -> list[tuple[tuple[int, int], str]]:
         if self._language == CODE:
-            return [
-                (name[1:], found)
-                for name in identifiers(text)
-                for found in self._stems.intersection(name_terms(name.text))
-            ]
+            known, names = self._met, self._likely(text)
+            for name in {one.text for one in names} - known.keys():
+                known[name] = tuple(self._stems.intersection(name_terms(name)))
+            return [(name[1:], found) for name in names for found in known[name.text]]
         return [
             ((word.start, word.end), found)
             for word, found in words_of_terms(text, self._language, self._stems)

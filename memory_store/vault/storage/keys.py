@@ -61,7 +61,7 @@ class Slots(Table):
 
     def replace(self, slot: Mapping[str, Any], before: bytes) -> bool:
         """Write a slot anew, if its commitment is still the one of ``before``. Whether it was."""
-        changed = self._run(
+        changed = self._changed(
             """
             update vault_slots
             set parameters = :parameters, salt = :salt, commitment = :commitment, wrapped = :wrapped

@@ -247,7 +247,7 @@ class Topics(Table):
         indexes are their first pages, which SQLite overwrites when everything is deleted without a
         condition, as it is here once nothing is left.
         """
-        gone = self._run(
+        gone = self._changed(
             """
             delete from memory_topics where rowid in
                 (select rowid from memory_topics order by rowid desc limit ?)

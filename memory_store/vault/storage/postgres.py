@@ -10,8 +10,8 @@ time, and what a reader finds there names one state of the vault: the counter ha
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,17 @@ from memory_store.vault.storage.postgres_engine import PostgresEngine
 from memory_store.vault.storage.postgres_link import Link, UndefinedTable
 from memory_store.vault.storage.postgres_schema import BASE, COLUMNS, schema_statements
 from memory_store.vault.storage.schema import FORMAT_VERSION
-from memory_store.vault.storage.segments import Segments
+from memory_store.vault.storage.segment_cache import MARK_BYTES, SegmentCache, segment_cache
+from memory_store.vault.storage.segments import PARTS, Segments
 from memory_store.vault.storage.sqlite import CatchesUp, Storage
+from memory_store.vault.storage.table import LISTED, listed
 
 _READ_ONE_MOMENT = "begin isolation level repeatable read, read only"
-_WRITE = "begin; update vault_head set revision = revision + 1"
+_WRITE = "update vault_head set revision = revision + 1"
 _GREETING = f"""
     select set_config('memory_store.vault', coalesce(
         (select vault::text from {BASE}.vaults where name = %s), ''), false),
+        (select format from {BASE}.vaults where name = %s),
         case when current_setting('synchronous_commit') in ('off', 'local')
         then set_config('synchronous_commit', 'on', false) end
 """
@@ -42,9 +45,13 @@ STANDBY = "its server is a standby, which takes no writes"
 class PostgresStorage(Storage):
     """One connection to a vault's database. Calls raise ServerError, StorageError."""
 
-    def __init__(self, link: Link) -> None:
-        self._link = link
-        engine = PostgresEngine(link)
+    counted = True
+
+    def __init__(self, address: Address, *, read_only: bool, patience: float) -> None:
+        """``patience``: seconds that it waits for another writer."""
+        self._found: int | None = None
+        self._link = Link(address, read_only=read_only, patience=patience, greeting=self._choose)
+        engine = PostgresEngine(self._link)
         self._use(engine)
         self.slots = _Slots(engine)
         self.segments = _Segments(engine)
@@ -58,30 +65,25 @@ class PostgresStorage(Storage):
         access: FileAccess = WRITABLE,
         patience: float = BUSY_SECONDS,
     ) -> PostgresStorage:
-        """Connect to an address. Whether the vault is there, :attr:`exists` says."""
+        """Connect to an address, when it is first used."""
         assert isinstance(path, Address)
-        read_only = read_only or bool(access.read_only)
-        made = cls(Link(path, read_only=read_only, patience=patience))
-        made.choose()
-        return made
+        return cls(path, read_only=read_only or bool(access.read_only), patience=patience)
 
-    def choose(self) -> None:
-        """Say to the server which vault this session is about."""
-        name = self._link.address.vault
-        self._there = False
+    def _choose(self, connection: Any) -> None:
+        """Say to the server which vault this session is about, and note its format."""
+        self._found = None
+        with suppress(UndefinedTable):
+            chosen = connection.execute(_GREETING, (self._link.address.vault,) * 2).fetchone()
+            self._found = chosen[1]
 
-        def greet(connection: Any) -> None:
-            try:
-                chosen = connection.execute(_GREETING, (name,)).fetchone()
-            except UndefinedTable:
-                return
-            self._there = bool(chosen[0])
-
-        self._link.greet(greet)
+    def format_found(self) -> int | None:
+        """The vault's format when the connection was made; None where there was no vault."""
+        self._link.run(lambda connection: None)
+        return self._found
 
     @property
     def exists(self) -> bool:
-        return self._there
+        return self.format_found() is not None
 
     def close(self) -> None:
         self.end_reading()
@@ -95,12 +97,12 @@ class PostgresStorage(Storage):
 
     @contextmanager
     def transaction(self, keys: CatchesUp | None = None) -> Iterator[None]:
-        self._link.begin(_WRITE)
+        self._link.begin_writing(_WRITE)
         try:
             if keys is not None:
                 keys.catch_up(self)
             yield
-            self._link.end("commit")
+            self._link.commit()
         except BaseException:
             self.end_reading()
             raise
@@ -116,12 +118,17 @@ class PostgresStorage(Storage):
         finally:
             self.end_reading()
 
-    def begin_reading(self) -> None:
-        self._link.begin(f"{_READ_ONE_MOMENT}; select 1")
+    def begin_reading(self) -> int:
+        self._link.begin(_READ_ONE_MOMENT)
+        try:
+            return self.revision()
+        except BaseException:
+            self.end_reading()
+            raise
 
     def end_reading(self) -> None:
         if self.in_transaction:
-            self._link.end("rollback")
+            self._link.roll_back()
 
     def revision(self) -> int:
         return int(self._ask("select revision from vault_head"))
@@ -181,7 +188,7 @@ class PostgresStorage(Storage):
                 )
 
         self._link.run(make)
-        self.choose()
+        self._link.run(self._choose)
 
     def create_later_tables(self) -> None:
         """They are there."""
@@ -193,7 +200,7 @@ class PostgresStorage(Storage):
         self._link.run(lambda one: one.execute("update vault_head set format = %s", (number,)))
 
     def _ask(self, statement: str) -> Any:
-        row = self._link.run(lambda one: one.execute(statement).fetchone())
+        row = self._link.answer(lambda one: one.execute(statement)).fetchone()
         if row is None:
             raise StorageError(f"{self._link.address}: the vault is gone from the database")
         return row[0]
@@ -219,12 +226,74 @@ def _as_bytes(name: str) -> str:
 
 
 class _Segments(Segments):
-    """Segments, and changes that are numbered by the vault and not by the database."""
+    """Segments, whose parts are kept on this machine, and changes that are numbered by the vault
+    and not by the database."""
+
+    def parts(
+        self, ids: Sequence[str], names: Sequence[str] = PARTS, *, kept: bool = False
+    ) -> Iterator[tuple[str, dict[str, bytes]]]:
+        cache = segment_cache() if kept else None
+        if cache is None:
+            yield from super().parts(ids, names)
+            return
+        cut = ", ".join(f"{_begun(one)}, octet_length({one})" for one in names)
+        query = f"select id, {cut} from vault_segments where id {LISTED}"
+        missing = []
+        for segment, *cells in self._all(query, (listed(ids),)):
+            held = {
+                name: _whole(cache, f"{segment}|{name}", begun, length)
+                for name, begun, length in zip(names, cells[::2], cells[1::2], strict=True)
+            }
+            found = {name: sealed for name, sealed in held.items() if sealed is not None}
+            if len(found) == len(names):
+                yield segment, found
+            else:
+                missing.append(segment)
+        for segment, fetched in super().parts(missing, names) if missing else ():
+            for name, sealed in fetched.items():
+                if len(sealed) > SMALL:
+                    cache.write(f"{segment}|{name}", sealed)
+            yield segment, fetched
+
+    def extra(self, segment: str, kind: str, *, kept: bool = False) -> bytes | None:
+        cache, place = segment_cache() if kept else None, f"{segment}|{kind}"
+        if cache is None:
+            return super().extra(segment, kind)
+        found = self._first(
+            f"select {_begun('sealed')}, octet_length(sealed) from vault_segment_parts "
+            "where segment = ? and kind = ?",
+            (segment, kind),
+        )
+        whole = _whole(cache, place, *found) if found else None
+        if whole is None and found:
+            whole = super().extra(segment, kind)
+            if whole is not None:
+                cache.write(place, whole)
+        return whole
+
+    def delete(self, ids: Iterable[str]) -> None:
+        gone, cache = [*ids], segment_cache()
+        super().delete(gone)
+        if cache is not None:
+            cache.drop(f"{one}|{part}" for one in gone for part in PARTS)
 
     def log(self, collection: str, memories: Sequence[str], operation: str) -> None:  # type: ignore[override]
         first = self.newest_change() + 1
         rows = [(first + n, collection, one, operation) for n, one in enumerate(memories)]
         self._insert("into vault_changes (sequence, collection, memory, operation)", *rows)
+
+
+SMALL = 16_384  # bytes of a part that is fetched with what says which one it is
+
+
+def _begun(name: str) -> str:
+    """A part as far as it says which one it is; all of a small one."""
+    much = f"case when octet_length({name}) > {SMALL} then {MARK_BYTES} else {SMALL} end"
+    return f"substr({name}, 1, {much})"
+
+
+def _whole(cache: SegmentCache, place: str, begun: bytes, length: int) -> bytes | None:
+    return begun if length <= SMALL else cache.read(place, begun, length)
 
 
 def open_storage(address: Address, **options: Any) -> PostgresStorage:
@@ -245,12 +314,12 @@ def server_access(address: Address) -> FileAccess:
 def check_is_vault_there(address: Address) -> None:
     """Raise NotAVaultError, FormatError or StorageError unless this version reads the vault."""
     with closing(PostgresStorage.open(address, read_only=True)) as storage:
-        if not storage.exists:
+        found = storage.format_found()
+        if found is None:
             raise NotAVaultError(
                 f"{address}: no vault {address.vault!r} in this database. To make one: "
                 f"memory-store init {shlex.quote(str(address))}"
             )
-        found = storage.format()
     if found != FORMAT_VERSION:
         raise FormatError(
             f"{address}: a vault of format {found}; this version reads format {FORMAT_VERSION}"

@@ -33,10 +33,17 @@ class PostgresEngine:
         self._link = link
 
     def execute(self, statement: str, values: Any = ()) -> Any:
-        """Run a statement; its rows are all there when it returns."""
+        """Run a statement; its rows are all there when it returns. What writes is not waited for:
+        what is asked next in its transaction says that it failed, or the commit."""
         said, writes = _translated(statement)
         self._check(writes)
-        return self._link.run(lambda one: one.execute(said, values or None, binary=True))
+        run = partial(_run, said, values or None)
+        return self._link.run(run) if writes else self._link.answer(run)
+
+    def changed(self, statement: str, values: Any = ()) -> int:
+        said, _ = _translated(statement)
+        self._check(writes=True)
+        return int(self._link.answer(partial(_run, said, values or None)).rowcount)
 
     def executemany(self, statement: str, values: Iterable[Any]) -> None:
         """Run a statement for each of the values, without waiting for the answer to each."""
@@ -50,14 +57,14 @@ class PostgresEngine:
         way, table, columns = _parsed(into)
         if way == "or replace ":
             self._make_room(table, columns, rows)
-        values = ", ".join(f"%s::{COLUMNS[table][name]}[]" for name in columns)
+        values = ", ".join(f"%b::{COLUMNS[table][name]}[]" for name in columns)
         ignored = " on conflict do nothing" if way == "or ignore " else ""
         self._check(writes=True)
         statement = (
             f"insert into {table} ({', '.join(columns)}) select * from unnest({values}){ignored}"
         )
         given = [list(column) for column in zip(*rows, strict=True)]
-        self._link.run(lambda one: one.execute(statement, given))
+        self._link.run(partial(_run, statement, given))
 
     def _make_room(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Delete what stands in the way of rows: of the same id, or the same unique tag."""
@@ -66,7 +73,7 @@ class PostgresEngine:
             if not set(key) <= set(columns):
                 continue
             places = [columns.index(name) for name in key]
-            marks = ", ".join(f"%s::{COLUMNS[table][name]}[]" for name in key)
+            marks = ", ".join(f"%b::{COLUMNS[table][name]}[]" for name in key)
             statement = (
                 f"delete from {table} where ({', '.join(key)}) in (select * from unnest({marks}))"
             )
@@ -86,8 +93,8 @@ class PostgresEngine:
             raise AssertionError("a statement that writes was run outside of a transaction")
 
 
-def _run(statement: str, values: Any, connection: Connection[Any]) -> None:
-    connection.execute(statement, values)
+def _run(statement: str, values: Any, connection: Connection[Any]) -> Any:
+    return connection.execute(statement, values, binary=True)
 
 
 @lru_cache(maxsize=512)

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_store.addresses import Address
@@ -21,6 +22,7 @@ from memory_store.sqlite import sqlite3
 try:
     import psycopg
     from psycopg.errors import UndefinedTable
+    from psycopg.generators import fetch_many
 except ImportError as error:
     raise StorageError(
         "a vault on a PostgreSQL server needs a package: pip install 'datasette-hybrid[postgres]'"
@@ -35,6 +37,7 @@ CONNECT_SECONDS = 10
 STATEMENT_SECONDS = 300  # the longest: the sealed index of a large vault over a slow line
 WAITS = (0.0, 0.2, 1.0, 3.0)  # seconds before each try to reach a server that was away
 MOST_IDLE = 8  # connections to one database, for any of its vaults, that wait to be used again
+BEGUN = (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR)
 LOCAL = ("localhost", "127.0.0.1", "::1")
 PLAIN = ("disable", "allow", "prefer")
 Answer = TypeVar("Answer")
@@ -48,20 +51,27 @@ class ServerError(StorageError, sqlite3.OperationalError):
 
 
 class Link:
-    """One connection of one thread at a time, which comes back after the server was away."""
+    """One connection of one thread at a time, made when something is first asked, which comes back
+    after the server was away. ``greeting`` is said at the beginning of it."""
 
-    def __init__(self, address: Address, *, read_only: bool, patience: float) -> None:
+    def __init__(
+        self,
+        address: Address,
+        *,
+        read_only: bool,
+        patience: float,
+        greeting: Callable[[Connection[Any]], None] = lambda connection: None,
+    ) -> None:
         self.address = address
         self._key = (os.getpid(), address.database, address.password, read_only, patience)
         self._settings = _settings(read_only, patience)
-        self.in_transaction = False
-        self._greeting: Callable[[Connection[Any]], None] = lambda connection: None
-        self._connection = _lent(self._key) or self._connected()
-
-    def greet(self, greeting: Callable[[Connection[Any]], None]) -> None:
-        """Say this to the server now, and at the beginning of each connection that replaces it."""
         self._greeting = greeting
-        self.run(greeting)
+        self.in_transaction = False
+        self._beginning = ""  # of a transaction: is said with the first question in it
+        self._unheard = False  # whether the answer to a rollback was not waited for
+        self._pipe: psycopg.Pipeline | None = None  # of a transaction that writes
+        self._leave = ExitStack()
+        self._opened: Connection[Any] | None = None
 
     def run(self, ask: Callable[[Connection[Any]], Answer]) -> Answer:
         """Ask the server. Raises ServerError, ReadOnlyError or StorageError.
@@ -69,42 +79,116 @@ class Link:
         Outside of a transaction, where all that is asked only reads, a connection that was cut is
         opened again and the question asked once more.
         """
+        begun = self.in_transaction and not self._beginning
         try:
-            return ask(self._connection)
+            return self._asked(ask)
         except psycopg.Error as error:
-            if self.in_transaction or not self._connection.closed:
+            if begun or not self._connection.closed:
                 raise self._said(error) from None
         self._reconnect()
         try:
-            return ask(self._connection)
+            return self._asked(ask)
         except psycopg.Error as error:
             raise self._said(error) from None
 
-    def begin(self, statements: str) -> None:
-        """Begin a transaction by these statements, until :meth:`end`."""
+    def _asked(self, ask: Callable[[Connection[Any]], Answer]) -> Answer:
+        connection, beginning = self._connection, self._beginning
+        if not beginning:
+            return ask(connection)
+        self._leave.enter_context(connection.pipeline())
         try:
-            self.run(lambda connection: connection.execute(statements, prepare=False))
+            connection.execute(beginning)
+            answer = ask(connection)
         except BaseException:
-            self.end("rollback")  # it may have begun, and waited for another writer in vain
+            self._leave_pipe()
             raise
-        self.in_transaction = True
+        self._leave.close()
+        self._beginning = ""
+        return answer
 
-    def end(self, how: str) -> None:
-        """``commit`` or ``rollback``. What is rolled back may have lost its connection."""
+    def answer(self, ask: Callable[[Connection[Any]], Answer]) -> Answer:
+        """As :meth:`run`; and what is asked has its answer when it returns."""
+        pipe = self._pipe
+        if pipe is None:
+            return self.run(ask)
+
+        def heard(connection: Connection[Any]) -> Answer:
+            asked = ask(connection)
+            pipe.sync()
+            return asked
+
+        return self.run(heard)
+
+    def begin(self, statement: str) -> None:
+        """Begin a transaction, until :meth:`commit` or :meth:`roll_back`: together with what is
+        first asked in it."""
+        self._beginning, self.in_transaction = statement, True
+
+    def begin_writing(self, statement: str) -> None:
+        """Begin a transaction by this statement. What is run in it from then on is sent, and only
+        :meth:`answer` and :meth:`commit` wait."""
+        self.begin("begin")
         try:
-            if how == "commit" or not self._connection.closed:
-                self.run(lambda connection: connection.execute(how))
-        finally:
-            self.in_transaction = False
+            self.run(lambda connection: connection.execute(statement))
+            self._pipe = self._leave.enter_context(self._connection.pipeline())
+        except BaseException:
+            self.roll_back()
+            raise
+
+    def commit(self) -> None:
+        """End a transaction that writes."""
+
+        def end(connection: Connection[Any]) -> None:
+            connection.execute("commit")
+            self._leave.close()
+
+        self.run(end)
+        self.in_transaction, self._pipe = False, None
+
+    def roll_back(self) -> None:
+        """End a transaction, if its connection is still there. The answer is not waited for: it
+        would say nothing."""
+        self._leave_pipe()
+        connection, heard = self._opened, not self._unheard
+        self.in_transaction, self._beginning = False, ""
+        if connection and heard and connection.pgconn.transaction_status in BEGUN:
+            try:
+                connection.pgconn.send_query(b"rollback")
+                self._unheard = True
+            except psycopg.OperationalError:
+                connection.close()
+
+    def _leave_pipe(self) -> None:
+        """After an error. What else went wrong there was because of it."""
+        self._pipe = None
+        with suppress(psycopg.Error):
+            self._leave.close()
 
     def close(self) -> None:
         """Let the connection go, for the next one who wants such a one."""
-        connection = self._connection
-        if connection.closed:
+        if self._opened is None or self._opened.closed:
             return
+        connection = self._connection
         idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
         if not (idle and _kept(self._key, connection)):
             connection.close()
+
+    @property
+    def _connection(self) -> Connection[Any]:
+        """The connection, which waits for a question."""
+        if self._opened is None:
+            self._opened = _lent(self._key) or self._connected()
+            try:
+                self._greeting(self._opened)
+            except psycopg.Error as error:
+                if not self._opened.closed:
+                    raise self._said(error) from None
+                self._reconnect()
+        if self._unheard:
+            self._unheard = False
+            with suppress(psycopg.Error):  # of a connection that was lost: what is asked says so
+                self._opened.wait(fetch_many(self._opened.pgconn))
+        return self._opened
 
     def _connected(self) -> Connection[Any]:
         try:
@@ -126,11 +210,11 @@ class Link:
         for wait in WAITS:
             time.sleep(wait)
             try:
-                self._connection = self._connected()
+                self._opened, self._unheard = self._connected(), False
             except ServerError as error:
                 away = error
             else:
-                self._greeting(self._connection)
+                self._greeting(self._opened)
                 return
         raise away
 
@@ -175,6 +259,10 @@ _CAUSES: dict[str, tuple[type[MemoryStoreError], str]] = {
 """SQLSTATE, or its class → what is raised, and the cause in words."""
 
 
+_DETOURS = ("enable_seqscan", "enable_hashjoin", "enable_mergejoin")
+"""Rows are read by their keys: a planner that knows nothing of a new vault would read all of it."""
+
+
 def _settings(read_only: bool, patience: float) -> str:
     chosen = {
         "search_path": "memory_store_vault",
@@ -182,6 +270,7 @@ def _settings(read_only: bool, patience: float) -> str:
         "lock_timeout": max(1, int(patience * 1_000)),
         "default_transaction_read_only": "on" if read_only else "off",
         "jit": "off",  # no statement of ours is worth compiling
+        **dict.fromkeys(_DETOURS, "off"),
     }
     return " ".join(f"-c {name}={value}" for name, value in chosen.items())
 

@@ -49,10 +49,10 @@ class Segments(Table):
         return [SegmentRow(*row) for row in self._all(query)]
 
     def parts(
-        self, ids: Sequence[str], names: Sequence[str] = PARTS
+        self, ids: Sequence[str], names: Sequence[str] = PARTS, *, kept: bool = False
     ) -> Iterator[tuple[str, dict[str, bytes]]]:
         """Segments by id with some of their sealed parts, one after the other; those that are gone
-        are left out."""
+        are left out. ``kept``: they may come from what this machine keeps of a server's."""
         query = f"select id, {', '.join(names)} from vault_segments where id {LISTED}"
         for segment, *sealed in self._engine.execute(query, (listed(ids),)):
             yield segment, dict(zip(names, sealed, strict=True))
@@ -95,8 +95,9 @@ class Segments(Table):
             return set()
         return set(self._all("select segment, kind from vault_segment_parts"))
 
-    def extra(self, segment: str, kind: str) -> bytes | None:
-        """A segment's sealed extra part of a kind; ``None`` where there is none."""
+    def extra(self, segment: str, kind: str, *, kept: bool = False) -> bytes | None:
+        """A segment's sealed extra part of a kind; ``None`` where there is none. ``kept``: as of
+        :meth:`parts`."""
         if not self.has(EXTRA_TABLE):
             return None
         query = "select sealed from vault_segment_parts where segment = ? and kind = ?"

@@ -42,9 +42,14 @@ class CatchesUp(Protocol):
 class Storage:
     """One connection to a vault's file, for one thread at a time. Calls raise ``sqlite3.Error``."""
 
+    counted = False
+    """Whether a revision is the same number on every connection."""
+
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._use(SqliteEngine(connection))
+        engine = SqliteEngine(connection)
+        self._tables = engine.tables
+        self._use(engine)
 
     def _use(self, engine: Engine) -> None:
         """Reach every table through an engine."""
@@ -109,6 +114,7 @@ class Storage:
             self._connection.execute("commit")
         except BaseException:
             self.end_reading()  # a full disk has ended it already
+            self._tables.clear()  # one that was made in it is not there
             raise
 
     @contextmanager
@@ -123,14 +129,16 @@ class Storage:
         finally:
             self.end_reading()
 
-    def begin_reading(self) -> None:
-        """Read what was committed by now, until :meth:`end_reading`."""
+    def begin_reading(self) -> int | None:
+        """Read what was committed by now, until :meth:`end_reading`. Returns the revision, if it is
+        :attr:`counted`."""
         self._connection.execute("begin")
         try:
             self._connection.execute("select 1 from vault_manifests limit 1").fetchone()
         except BaseException:
             self.end_reading()
             raise
+        return None
 
     def end_reading(self) -> None:
         """End the open transaction, if there is one; what it wrote is taken back."""

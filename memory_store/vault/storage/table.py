@@ -34,6 +34,9 @@ class Engine(Protocol):
     def executemany(self) -> Callable[..., Any]:
         """Run a statement once for each of the values."""
 
+    def changed(self, statement: str, values: Any = ()) -> int:
+        """Run a statement that writes. Returns how many rows it wrote."""
+
     def insert(self, into: str, rows: Sequence[Sequence[Any]]) -> None:
         """Insert rows: ``[or ignore|or replace] into TABLE (COLUMNS)``."""
 
@@ -51,6 +54,10 @@ class SqliteEngine:
         self._connection = connection
         self.execute = connection.execute
         self.executemany = connection.executemany
+        self.tables: set[str] = set()  # that were seen: none is ever taken away
+
+    def changed(self, statement: str, values: Any = ()) -> int:
+        return int(self.execute(statement, values).rowcount)
 
     def insert(self, into: str, rows: Sequence[Sequence[Any]]) -> None:
         """As many rows in a statement as fit."""
@@ -60,11 +67,13 @@ class SqliteEngine:
             self.execute(f"insert {into} values {places}", tuple(chain.from_iterable(some)))
 
     def has(self, table: str) -> bool:
-        query = "select 1 from sqlite_master where type = 'table' and name = ?"
-        return self.execute(query, (table,)).fetchone() is not None
+        if table not in self.tables:
+            found = self.execute("select name from sqlite_master where type = 'table'")
+            self.tables.update(name for (name,) in found)
+        return table in self.tables
 
     def make(self, tables: Iterable[str]) -> None:
-        create_later_tables(self._connection, tables)
+        create_later_tables(self._connection, [one for one in tables if one not in self.tables])
 
 
 class Table:
@@ -73,6 +82,7 @@ class Table:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.has = engine.has
+        self._changed = engine.changed
 
     def _all(self, statement: str, values: Any = ()) -> list[Any]:
         found: list[Any] = self._engine.execute(statement, values).fetchall()
@@ -89,9 +99,9 @@ class Table:
     def _number(self, statement: str, values: Any = ()) -> int:
         return int(self._value(statement, values) or 0)
 
-    def _run(self, statement: str, values: Any = ()) -> int:
-        """Write. Returns how many rows were written."""
-        return int(self._engine.execute(statement, values).rowcount)
+    def _run(self, statement: str, values: Any = ()) -> None:
+        """Write. Where how many rows were written matters: ``_changed``."""
+        self._engine.execute(statement, values)
 
     def _run_all(self, statement: str, values: Iterable[Any]) -> None:
         self._engine.executemany(statement, values)

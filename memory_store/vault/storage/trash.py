@@ -56,7 +56,8 @@ class TrashTable(Table):
 
     def delete(self, numbers: Iterable[int]) -> int:
         """Delete rows. Returns how many were there."""
-        return sum(self._run("delete from vault_trash where sequence = ?", (n,)) for n in numbers)
+        statement = "delete from vault_trash where sequence = ?"
+        return sum(self._changed(statement, (number,)) for number in numbers)
 
     def sealed_before(
         self, collection: str, epoch: bytes, after: int, most: int

@@ -10,7 +10,7 @@ import pytest
 from bench import Bench, Statement, as_said, candidate, each_of, found, steps
 
 from memory_store.records import Memory, MemoryDraft, SearchRequest
-from memory_store.search.answer.response import estimated_tokens, spend
+from memory_store.search.answer.response import spend
 from memory_store.search.candidates import LegList, Scored
 from memory_store.search.fusion.leg_weights import LegEvidence, leg_factors
 from memory_store.search.fusion.rank_fusion import fuse
@@ -31,6 +31,7 @@ from memory_store.search.reranking.file_rules import (
     without_noise,
 )
 from memory_store.text.identifiers import name_terms, path_terms
+from memory_store.text.token_count import estimated, tokens
 
 # -- how things are seen --------------------------------------------------------------------
 
@@ -200,7 +201,7 @@ def spent(bench: Bench, budget: int) -> tuple[list[str], bool]:
     store = bench.vault((MemoryDraft(text.strip(), title="") for text in texts), embed=False)
     response = search(store, "pear", budget=budget)
     shown = [row.preview for row in response.rows]
-    return sorted(shown), sum(map(estimated_tokens, shown)) <= budget
+    return sorted(shown), sum(map(tokens, shown)) <= budget
 
 
 def paged(bench: Bench) -> int:
@@ -304,7 +305,7 @@ STATEMENTS: list[Statement] = [
     ),
     ("source outranks tests and docs", "src/garden.py", best_file),
     # Budget
-    ("four characters are a token", 3, lambda b: estimated_tokens("x" * 9)),
+    ("four characters are a token", 3, lambda b: estimated("x" * 9)),
     ("what does not fit is skipped, not cut", (["pear", "pear tree"], True), lambda b: spent(b, 9)),
     ("a ceiling no result fits gives none", ([], True), lambda b: spent(b, 1)),
     ("greedily, in order", (0, 2), lambda b: spend([5, 6, 3], 8).taken),
