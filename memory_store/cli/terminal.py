@@ -156,7 +156,12 @@ def linked(text: str, path: str, colour: bool) -> str:
         return text
     from urllib.parse import quote
 
-    return f"{LINK}file://{quote(os.fsencode(path))}{ENDED}{text}{LINK}{ENDED}"
+    return linked_to(text, f"file://{quote(os.fsencode(path))}", colour)
+
+
+def linked_to(text: str, address: str, colour: bool) -> str:
+    """Printable ``text`` as a link to an address without control characters, if there is one."""
+    return f"{LINK}{address}{ENDED}{text}{LINK}{ENDED}" if colour and text and address else text
 
 
 def unlinked(text: str) -> str:
