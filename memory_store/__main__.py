@@ -4,14 +4,21 @@ A keeper is asked first, before anything else is imported: where one does the co
 needs neither NumPy nor a model.
 """
 
+from __future__ import annotations
+
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
 
 def run() -> None:
     """Do what the command line says, here or where the vault is kept open."""
     from memory_store.keeper.client import answered
 
-    code = answered(sys.argv[1:], _page)
+    code = answered(sys.argv[1:], _page, _editing)
     if code is None:
         from memory_store.cli import main
 
@@ -23,6 +30,12 @@ def _page(lines: list[str]) -> None:
     from memory_store.cli.pager import show
 
     show(lines, lambda: None)  # no vault is open here
+
+
+def _editing(text: str) -> AbstractContextManager[Callable[[], str]]:
+    from memory_store.cli.editor import editing
+
+    return editing(text)
 
 
 if __name__ == "__main__":

@@ -51,14 +51,14 @@ def chosen(variable: str) -> str | None:
     return os.environ.get(variable) or settings().get(_OF_VARIABLE[variable])
 
 
-def default_vault() -> Path:
-    """The vault that is meant where none is named. It may not be there yet.
+def default_vault(*, make: bool = False) -> Path:
+    """The vault that is meant where none is named. It may not be there yet; ``make`` its folder.
 
     ``MEMORY_STORE_DB`` names it, else ``vault`` in ``config.yaml``, else it is ``memories.db`` in
     the data folder.
     """
     named = chosen(DB_VARIABLE)
-    return vault_path(named, home_path) if named else data_folder() / DEFAULT_NAME
+    return vault_path(named, home_path) if named else data_folder(make=make) / DEFAULT_NAME
 
 
 def choose(name: str, value: str) -> Path:

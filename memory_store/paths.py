@@ -36,7 +36,7 @@ named_as: ContextVar[Path | None] = ContextVar("named_as", default=None)
 def cache_folder(*, make: bool = True) -> Path:
     """What can be had again at a cost: models. ``MEMORY_STORE_CACHE`` overrides the place.
 
-    ``make=False`` is for looking into it alone: where it cannot be made there is nothing in it.
+    ``make=False`` is for looking into it alone: it may not be there.
     Raises :class:`BadInputError` naming the variable when the folder cannot be made or trusted.
     """
     return _private_folder("MEMORY_STORE_CACHE", lambda usual: usual.user_cache_path, make)
@@ -47,9 +47,9 @@ def config_folder(*, make: bool = True) -> Path:
     return _private_folder("MEMORY_STORE_CONFIG", lambda usual: usual.user_config_path, make)
 
 
-def data_folder() -> Path:
+def data_folder(*, make: bool = True) -> Path:
     """Your default vault. ``MEMORY_STORE_DATA`` overrides the place; raises as above."""
-    return _private_folder("MEMORY_STORE_DATA", lambda usual: usual.user_data_path)
+    return _private_folder("MEMORY_STORE_DATA", lambda usual: usual.user_data_path, make)
 
 
 def shown_vault(path: Path) -> Path:
@@ -109,11 +109,12 @@ def _private_folder(
     chosen = os.environ.get(variable)
     folder = home_path(chosen).absolute() if chosen else default(_usual())
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if make:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        elif not folder.exists():
+            return folder
         mode = folder.stat().st_mode
     except OSError as error:
-        if not make and not folder.exists():
-            return folder
         raise BadInputError(
             f"The folder {folder} cannot be used: {error.strerror}. "
             f"Set {variable} to a folder of your own.",

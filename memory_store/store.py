@@ -241,6 +241,8 @@ class MemoryStore(Actions):
     embedder_name = vaults.embedder_name
     model_state = vaults.model_state
     warm = vaults.warm
+    revision = vaults.revision
+    versions = vaults.versions
     verify = vaults.verify
     first_warning = vaults.first_warning
     older = vaults.older

@@ -93,7 +93,7 @@ function show(found, title, wanted) {
   document.title = title;
   history.replaceState(null, "", wanted);
   shown = wanted;
-  const said = [answer.querySelector("[data-said]")?.textContent, field.value.trim()];
+  const said = [answer.querySelector("[data-said]")?.textContent, new URL(wanted).searchParams.get("q")];
   const more = [...answer.querySelectorAll("[data-said-too]")].map((one) => one.textContent);
   say([said.filter(Boolean).join(": "), ...new Set(more)].filter(Boolean).join(". "));
 }
@@ -180,7 +180,19 @@ function typing(event) {
   return inField || event.isComposing || document.querySelector("dialog[open]");
 }
 
+// from the query: down into the list, where no words are offered there, and Enter, where what was
+// typed is answered already
+function fromQuery(event) {
+  if (event.target !== field || event.isComposing || !targets().length) return false;
+  if (event.key === "Enter") return live && shown === address();
+  return event.key === "ArrowDown" && !field.list?.options.length;
+}
+
 function onKey(event) {
+  if (!event.ctrlKey && !event.metaKey && !event.altKey && !event.defaultPrevented && fromQuery(event)) {
+    event.preventDefault();
+    return move(1);
+  }
   const command = Object.hasOwn(commands, event.key) && commands[event.key];
   const modified = event.ctrlKey || event.metaKey || event.altKey;
   if (!command || modified || event.defaultPrevented || typing(event)) return;

@@ -46,6 +46,22 @@ def model_state(opened: Opened, collection: str | None = None) -> ModelState:
 
 
 @action(None, writes=False)
+def revision(opened: Opened) -> int:
+    """A number that differs where memories, their versions or their vectors do."""
+    return opened.vault.snapshot().revision
+
+
+@action(None, writes=False)
+def versions(opened: Opened) -> dict[str, int]:
+    """Id → version of every memory that may be read here."""
+    vault = opened.vault
+    snapshot = vault.snapshot()
+    ordinals = snapshot.visible(frozenset(vault.keyring.openable())).nonzero()[0]
+    numbers = snapshot.versions[ordinals].tolist()
+    return dict(zip(snapshot.ids(ordinals), numbers, strict=True))
+
+
+@action(None, writes=False)
 def warm(opened: Opened) -> None:
     """Load the index and the model now rather than in the first search."""
     opened.vault.snapshot()

@@ -20,6 +20,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from memory_store.assistants.assistant import Assistant
+from memory_store.assistants.changes import Changes
 from memory_store.assistants.reads import DATA, as_markdown, landscape_markdown
 from memory_store.assistants.tools import TOOLS, Tool, call, tools_of
 from memory_store.errors import MemoryStoreError
@@ -46,6 +47,14 @@ PROMPTS = {
         "Search my memories and tell me what they say about this, with the ids of those you "
         "used, and say so if they say nothing: {}",
     ),
+    "session-notes": (
+        "Session notes",
+        "End a conversation with a summary that links to what it used.",
+        ("about", "What the conversation was about"),
+        "End this conversation with one memory_add of type summary and the topic session: what was "
+        "wanted, what was decided and why, what is left to do. Link every memory that you used or "
+        "added as [[its id]]. Say nothing that the conversation does not hold. About: {}",
+    ),
     "weekly-review": (
         "Weekly review",
         "What happened, what is open, what to tidy up.",
@@ -61,8 +70,13 @@ Run = Callable[[Callable[[], Any], bool], Awaitable[Any]]
 """Does a piece of work in a thread; the second argument is whether it writes."""
 
 
-def server_for(assistant: Assistant, database: str, run: Run) -> Server[Any]:
-    """The server for one assistant; ``database`` is the vault's name in addresses."""
+def server_for(
+    assistant: Assistant, database: str, run: Run, changes: Changes | None = None
+) -> Server[Any]:
+    """The server for one assistant; ``database`` is the vault's name in addresses.
+
+    ``changes`` are the subscriptions of a session; where there is none, none are taken.
+    """
     return Server(
         "memory-store",
         title="Memories",
@@ -74,6 +88,9 @@ def server_for(assistant: Assistant, database: str, run: Run) -> Server[Any]:
         on_read_resource=_reading(assistant, database, run),
         on_list_prompts=_prompts,
         on_get_prompt=_prompt,
+        on_subscribe_resource=changes.subscribe if changes else None,
+        on_unsubscribe_resource=changes.unsubscribe if changes else None,
+        on_subscriptions_listen=changes.listen if changes else None,
     )
 
 
@@ -90,9 +107,16 @@ def serve(assistant: Assistant, database: str, *streams: TextIO) -> None:
             async with working:
                 return await to_thread.run_sync(work)
 
-        server = server_for(assistant, database, in_thread)
-        async with stdio_server(*map(anyio.wrap_file, streams)) as (incoming, outgoing):
+        address = partial(_address, database)
+        changes = Changes(assistant, in_thread, address, address(LANDSCAPE))
+        server = server_for(assistant, database, in_thread, changes)
+        async with (
+            stdio_server(*map(anyio.wrap_file, streams)) as (incoming, outgoing),
+            anyio.create_task_group() as beside,
+        ):
+            beside.start_soon(changes.watch)
             await server.run(incoming, outgoing, server.create_initialization_options())
+            beside.cancel_scope.cancel()
 
     anyio.run(serving)
 

@@ -21,6 +21,7 @@ from memory_store.cli.terminal import (
     bar,
     colour_wanted,
     columns,
+    linked_to,
     memories,
     printable_line,
     shortened,
@@ -54,12 +55,15 @@ class Word(NamedTuple):
     highlighted: bool
 
 
-def print_answer(response: SearchResponse, more: str = "", *, by_ref: bool = False) -> None:
+def print_answer(
+    response: SearchResponse, more: str = "", *, by_ref: bool = False, pages: str = ""
+) -> None:
     """The ranked results, how many memories were opened, how to see ``more``, what was missing.
 
     Where no reranker was chosen, a usual state, that is said in a few words; what
     mends it is said by ``doctor``, in JSON and with an explanation. ``by_ref``: results are known
-    by their files, not by their ids.
+    by their files, not by their ids. ``pages`` is the address of the vault's pages, if it is
+    served: titles lead there.
     """
     wanted = response.explain or chosen(RERANKER_VARIABLE)
     usual = [] if wanted else [n for n in response.degraded if n.startswith(NO_RERANKER)]
@@ -77,7 +81,7 @@ def print_answer(response: SearchResponse, more: str = "", *, by_ref: bool = Fal
         if response.certain and row.band == WEAK and before not in (None, WEAK):
             click.echo(styled("These may fit\n", DIM, colour))
         before = row.band
-        lines = result_lines(row, columns(), colour, by_ref=by_ref)
+        lines = result_lines(row, columns(), colour, by_ref=by_ref, pages=pages)
         if row.id in ways:
             way = account_lines(ways[row.id], columns() - len(INDENT), colour)
             lines += [INDENT + line for line in way]
@@ -116,20 +120,27 @@ def budget_line(budget: Mapping[str, Any]) -> str:
     return printable_line(line)
 
 
-def result_lines(row: SearchResult, room: int, colour: bool, *, by_ref: bool = False) -> list[str]:
-    """One result: rank, score and title · facts · preview. Lines fit ``room`` cells."""
-    score = round(row.score * 100)
-    head = f"{row.rank:>2}  {bar(row.score)} {score:>3}  "
-    title = shortened(title_of(row), room - width(head))
+def result_lines(
+    row: SearchResult, room: int, colour: bool, *, by_ref: bool = False, pages: str = ""
+) -> list[str]:
+    """One result: rank, score (of a pattern none), title · facts · preview. Lines fit ``room``."""
+    score = "" if row.matches else f"{bar(row.score)} {round(row.score * 100):>3}  "
+    head = f"{row.rank:>2}  {score}"
+    there = f"{pages}/-/hybrid/memories/{row.id}" if pages else ""
+
+    def shown(name: str) -> str:
+        name = styled(shortened(name, room - width(head)), BOLD, colour)
+        return f"{head}{linked_to(name, there, colour)}"
+
     if row.line is not None and row.matches:
         place = printable_line(row.ref or row.title)
         return [
-            f"{head}{styled(shortened(place, room - width(head)), BOLD, colour)}",
+            shown(place),
             *match_lines(row, room, colour),
         ]
     if row.line is not None:
         return [
-            f"{head}{styled(shortened(code_place(row), room - width(head)), BOLD, colour)}",
+            shown(code_place(row)),
             *code_lines(row, room - len(INDENT), colour),
         ]
     facts = [row.type, row.created[:10], " ".join(f"#{topic}" for topic in row.topics)]
@@ -138,7 +149,7 @@ def result_lines(row: SearchResult, room: int, colour: bool, *, by_ref: bool = F
     facts_line = " · ".join(printable_line(fact) for fact in facts if fact)
     preview = preview_words(row)
     return [
-        f"{head}{styled(title, BOLD, colour)}",
+        shown(title_of(row)),
         INDENT + styled(shortened(facts_line, room - len(INDENT)), DIM, colour),
         *(INDENT + line for line in preview_lines(preview, room - len(INDENT), colour)),
     ]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import click
@@ -48,6 +49,26 @@ def text_in_memory(text: str) -> Iterator[Path]:
                         content.write(bytes(left.stat().st_size))
         finally:
             shutil.rmtree(folder)
+
+
+@contextmanager
+def editing(text: str) -> Iterator[Callable[[], str]]:
+    """What opens ``text`` in your editor, as you left it before, and gives what it is then.
+
+    Raises as :func:`text_in_memory` does; what it opens, BadInputError where you give up.
+    """
+    with text_in_memory(text) as file:
+        yield partial(_edited_at_last, file)
+
+
+def _edited_at_last(file: Path) -> str:
+    while True:
+        try:
+            return edited(file)
+        except BadInputError as error:
+            click.echo(f"Not saved: {error}", err=True)
+            if not click.confirm("Open your text again?", err=True):
+                raise
 
 
 def edited(file: Path) -> str:

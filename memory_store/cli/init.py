@@ -95,10 +95,13 @@ def init(
     the device key (keys device export). The recovery code opens it there as well.
     """
     from memory_store.cli.models import check_name, offer_model
+    from memory_store.configuration import default_vault
     from memory_store.models.places import chosen_embedder
     from memory_store.models.presets import preset
     from memory_store.store import MemoryStore
 
+    if database == default_vault():
+        default_vault(make=True)
     _refuse_existing(database)
     if model is not None:
         check_name(model, "model")

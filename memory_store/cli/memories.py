@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,7 +29,7 @@ from memory_store.cli.terminal import (
     SHORT_ID,
     colour_wanted,
     columns,
-    here_only,
+    edited_elsewhere,
     linked,
     printable,
     printable_line,
@@ -186,18 +187,25 @@ def edit_at_terminal(store: MemoryStore, memory: Memory, if_version: int | None)
 
     What cannot be saved stays in the editor until you give it up.
     """
-    from memory_store.cli.editor import edited, text_in_memory
+    from memory_store.cli.editor import editing
 
-    here_only("an editor")
     version = memory.version if if_version is None else if_version
-    with text_in_memory(memory.text) as file:
+    with ExitStack() as ending:
+        opened: Callable[[], str] | None = None
         while True:
             try:
-                text = edited(file)
+                elsewhere = edited_elsewhere(version, memory.text)
+                if elsewhere is not None:
+                    version, text = elsewhere
+                else:
+                    opened = opened or ending.enter_context(editing(memory.text))
+                    text = opened()
                 if text == memory.text:
                     return memory
                 return store.edit(memory.id, expected_version=version, text=text)
             except MemoryStoreError as error:
+                if opened is None and not elsewhere:
+                    raise
                 click.echo(f"Not saved: {printable_line(str(error))}", err=True)
                 words = "Open your text again? Saving it then writes over what is there now"
                 if not click.confirm(words, err=True):

@@ -140,8 +140,10 @@ def show_answer(
         response = without_vault(response)
     if form == "text":
         from memory_store.cli.answers import print_answer
+        from memory_store.keeper.served import served_at
 
-        print_answer(response, more, by_ref=by_ref)
+        pages = "" if by_ref else served_at(str(store.path))
+        print_answer(response, more, by_ref=by_ref, pages=pages)
         return
     if form == "json":
         write_json(response.as_dict())
@@ -219,7 +221,7 @@ def _page(store: MemoryStore, asked: SearchRequest, page: int) -> SearchResponse
 
 
 def _more(response: SearchResponse, asked: SearchRequest, page: int) -> str:
-    """How to see more. The token is some hundred characters: for those who asked with one."""
+    """How to see more. The token is a hundred characters: for those who asked with one."""
     if not response.next:
         return ""
     token = f"more: --continue {response.next}"

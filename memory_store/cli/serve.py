@@ -45,7 +45,9 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
     Datasette itself.
     """
     from datasette.cli import cli
+    from datasette.utils import tilde_encode
 
+    from memory_store.keeper.served import announced
     from memory_store.unlocking import KEY_FILE_VARIABLE, check_vault, keyring_may_open
 
     check_vault(database)
@@ -60,7 +62,8 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
         options["storage"] = {"$env": _in_environment(database)}
     name, files = _shown_as(database)
     arguments = ["serve", *files, "--root", "--host", HERE]
-    arguments += ["--port", str(_free_port(port)), *([] if no_browser else ["--open"])]
+    port = _free_port(port)
+    arguments += ["--port", str(port), *([] if no_browser else ["--open"])]
     with tempfile.TemporaryDirectory() as folder:
         if options:
             settings = Path(folder, "metadata.json")
@@ -68,7 +71,8 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
             settings.write_text(json.dumps({"plugins": {"datasette-hybrid": plugin}}))
             arguments += ["--metadata", str(settings)]
         click.echo("Stop with Ctrl-C. The link signs you in, once:", err=True)
-        cli.main(arguments, prog_name="memory-store", standalone_mode=False)
+        with announced(str(database), f"http://{HERE}:{port}/{tilde_encode(name)}"):
+            cli.main(arguments, prog_name="memory-store", standalone_mode=False)
 
 
 def _shown_as(database: Path) -> tuple[str, list[str]]:

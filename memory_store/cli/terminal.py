@@ -29,10 +29,20 @@ class Terminal(NamedTuple):
     variables: Mapping[str, str]
     width: int  # 0: no terminal says
     page: Callable[[Sequence[str]], None]  # has its own pager show lines
+    edited: list[tuple[int, str]]  # a version, and the text that its editor made of it
 
 
 class HereOnly(BaseException):
     """What only the process that was called can do. No error: it goes on there, from the start."""
+
+
+class EditorWantedError(HereOnly):
+    """A text has to go through the editor of the person who called."""
+
+    def __init__(self, version: int, text: str) -> None:
+        super().__init__("an editor")
+        self.version = version
+        self.text = text
 
 
 _elsewhere: ContextVar[Terminal | None] = ContextVar("terminal", default=None)
@@ -81,6 +91,20 @@ def here_only(what: str) -> None:
     """Raise HereOnly in a process that works for others."""
     if _elsewhere.get() is not None:
         raise HereOnly(what)
+
+
+def edited_elsewhere(version: int, text: str) -> tuple[int, str] | None:
+    """What the editor of another process made of a text, and of which version of it.
+
+    ``None`` where this process has the terminal. Raises EditorWantedError where it is yet to be
+    edited.
+    """
+    elsewhere = _elsewhere.get()
+    if elsewhere is None:
+        return None
+    if not elsewhere.edited:
+        raise EditorWantedError(version, text)
+    return elsewhere.edited.pop()
 
 
 def paged_elsewhere(lines: Sequence[str]) -> bool:
@@ -132,7 +156,12 @@ def linked(text: str, path: str, colour: bool) -> str:
         return text
     from urllib.parse import quote
 
-    return f"{LINK}file://{quote(os.fsencode(path))}{ENDED}{text}{LINK}{ENDED}"
+    return linked_to(text, f"file://{quote(os.fsencode(path))}", colour)
+
+
+def linked_to(text: str, address: str, colour: bool) -> str:
+    """Printable ``text`` as a link to an address without control characters, if there is one."""
+    return f"{LINK}{address}{ENDED}{text}{LINK}{ENDED}" if colour and text and address else text
 
 
 def unlinked(text: str) -> str:

@@ -18,6 +18,7 @@ from memory_store.keeper.frames import (
     ACCEPTED,
     ANSWER,
     ASKED,
+    EDIT,
     ERR,
     EXIT,
     INPUT,
@@ -25,6 +26,7 @@ from memory_store.keeper.frames import (
     MOST_INPUT,
     OUT,
     PAGE,
+    PERSON,
     PIECE,
     PROTOCOL,
     RAW,
@@ -35,6 +37,9 @@ from memory_store.keeper.frames import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    Editing = Callable[[str], AbstractContextManager[Callable[[], str]]]
 
 SWITCH = "MEMORY_STORE_KEEPER"  # off: no command asks a keeper
 BYPASS = "--no-keeper"
@@ -63,7 +68,7 @@ LOCAL = ("--help", "-h", "-i", "--interactive", "--in", "--passphrase", "--expan
 
 CONNECT_SECONDS = 1.0
 ACCEPT_SECONDS = 3.0
-EXIT_FAILED, EXIT_NO_KEY, EXIT_INTERRUPTED = 1, 3, 130
+EXIT_FAILED, EXIT_REFUSED, EXIT_NO_KEY, EXIT_INTERRUPTED = 1, 2, 3, 130
 LOCKED = "Error: the vault was locked. To go on: memory-store unlock, then start this server again"
 DIED = (
     "Error: the process that keeps the vault open ended before it answered. Look whether it was "
@@ -75,10 +80,11 @@ OLDER = (
 )
 
 
-def answered(words: list[str], page: Callable[[list[str]], None]) -> int | None:
+def answered(words: list[str], page: Callable[[list[str]], None], editing: Editing) -> int | None:
     """Have a keeper do what the command line says. Its exit code; ``None``: do it yourself.
 
-    ``page`` shows lines through a pager, where a command at a terminal has many.
+    ``page`` shows lines through a pager, where a command at a terminal has many; ``editing`` gives
+    what opens a text in an editor, each time it is called.
     """
     kept = _command(words)
     if kept is None or set(words) & set(LOCAL):
@@ -88,7 +94,7 @@ def answered(words: list[str], page: Callable[[list[str]], None]) -> int | None:
         return None
     with connection:
         try:
-            return _done(connection, kept, words, page)
+            return Doing(kept, words, page, editing).done(connection)
         except KeyboardInterrupt:
             _write(2, b"\nStopped.\n" if sys.stderr.isatty() else b"Stopped.\n")
             return EXIT_INTERRUPTED
@@ -171,53 +177,118 @@ def as_bytes(text: str) -> str:
     return os.fsencode(text).decode("latin-1")
 
 
-def _done(
-    connection: socket.socket,
-    kept: str,
-    words: list[str],
-    page: Callable[[list[str]], None],
-) -> int | None:
-    pieces: list[tuple[bytes, bytes]] = []
-    accepted = False
-    try:
-        doing = ASSISTANT if kept == ASSISTANT else COMMAND
-        asked = {**facts(words), "kind": doing, "terminal": terminal(), "input": "-" in words}
+class Doing:
+    """One command that a keeper does, and what a person answers meanwhile.
+
+    A keeper waits for nobody. Where a person is to be asked, it has done nothing yet, and does the
+    command again from the start with the answers that it is then sent.
+    """
+
+    def __init__(
+        self, kept: str, words: list[str], page: Callable[[list[str]], None], editing: Editing
+    ) -> None:
+        self._kept = kept
+        self._words = words
+        self._page = page
+        self._editing = editing
+        self._answers: list[tuple[str, str]] = []
+        self._edited: int | None = None
+        self._given = b""
+        self._shown: list[tuple[bytes, bytes]] = []
+        self._accepted = False
+
+    def done(self, connection: socket.socket) -> int | None:
+        """The exit code; ``None`` where the command is to be done by the caller."""
+        from contextlib import ExitStack
+
+        keeper, edited = connection.getpeername(), None
+        with ExitStack() as ending:
+            while True:
+                try:
+                    kind, data, pieces = self._exchanged(connection)
+                except OSError:
+                    if self._kept not in WRITES or not self._accepted:
+                        return None
+                    _write(2, f"{DIED}\n".encode())
+                    return EXIT_FAILED
+                if kind not in (EXIT, RAW, PERSON, EDIT):
+                    _say_why(data)
+                    return None
+                try:
+                    self._show(pieces)
+                except BrokenPipeError:  # such as head
+                    return EXIT_FAILED
+                if kind == EXIT:
+                    return int(data)
+                if kind == RAW:
+                    return _relayed_to_the_end(connection)
+                if kind == EDIT:
+                    from memory_store.errors import MemoryStoreError
+
+                    asked = json.loads(data)
+                    try:
+                        edited = edited or ending.enter_context(self._editing(asked["text"]))
+                        self._given = edited().encode()
+                    except MemoryStoreError as error:  # no folder in memory, or given up
+                        _write(2, f"Error: {error}\n".encode())
+                        return EXIT_REFUSED
+                    self._edited, self._answers, self._shown = asked["version"], [], []
+                elif not self._answer(data.decode()):
+                    return EXIT_FAILED
+                again = connected_to(keeper)
+                if again is None:
+                    return None
+                connection = ending.enter_context(again)
+
+    def _answer(self, shown: str) -> bool:
+        """Read what the person answers to what is ``shown``; whether there was an answer."""
+        line = sys.stdin.readline()
+        if not line:
+            _write(2, b"\nAborted.\n")
+            return False
+        self._answers.append((shown, line.rstrip("\n")))
+        return True
+
+    def _exchanged(
+        self, connection: socket.socket
+    ) -> tuple[bytes, bytes, list[tuple[bytes, bytes]]]:
+        """The last frame of a keeper's answer, and what the command wrote before."""
+        doing = ASSISTANT if self._kept == ASSISTANT else COMMAND
+        from_input = "-" in self._words
+        asked = {**facts(self._words), "kind": doing, "terminal": terminal()}
+        asked["input"] = from_input or self._edited is not None
+        asked |= {"answers": self._answers, "edited": self._edited}
         connection.settimeout(ACCEPT_SECONDS)
         send(connection, ASKED, json.dumps(asked).encode())
         kind, data = receive(connection, MOST_ANSWERED, seconds=ACCEPT_SECONDS)
         if kind != ACCEPTED:
-            _say_why(data)
-            return None
+            return kind, data, []
         connection.settimeout(None)
+        if from_input and not self._given:
+            self._given = sys.stdin.buffer.read(MOST_INPUT)
+            _keep_input(self._given)
         if asked["input"]:
-            given = sys.stdin.buffer.read(MOST_INPUT)
-            send(connection, INPUT, given)
-            _keep_input(given)
-        accepted = True
+            send(connection, INPUT, self._given)
+        self._accepted = True
+        pieces: list[tuple[bytes, bytes]] = []
         while True:
             kind, data = receive(connection, MOST_ANSWERED)
-            if kind in (OUT, ERR, PAGE):
-                pieces.append((kind, data))
-            elif kind in (EXIT, RAW):
-                break
-            else:
-                _say_why(data)
-                return None
-    except OSError:
-        if kept not in WRITES or not accepted:
-            return None
-        _write(2, f"{DIED}\n".encode())
-        return EXIT_FAILED
-    try:
-        for place, piece in pieces:
+            if kind not in (OUT, ERR, PAGE):
+                return kind, data, pieces
+            pieces.append((kind, data))
+
+    def _show(self, pieces: list[tuple[bytes, bytes]]) -> None:
+        """Write what was written, but for what the person was asked by."""
+        seen = len(self._shown) if pieces[: len(self._shown)] == self._shown else 0
+        for place, piece in pieces[seen:]:
             if place == PAGE:
-                page(json.loads(piece))
+                self._page(json.loads(piece))
             else:
                 _write(1 if place == OUT else 2, piece)
-    except BrokenPipeError:  # such as head
-        return EXIT_FAILED
-    if kind == EXIT:
-        return int(data)
+        self._shown = pieces
+
+
+def _relayed_to_the_end(connection: socket.socket) -> int:
     try:
         return _relayed(connection)
     except OSError:  # the assistant, or the keeper, was killed

@@ -22,6 +22,8 @@ PAGE = b"P"  # JSON: lines for standard output, through the caller's pager
 EXIT = b"X"  # the exit code, in decimal
 YOURSELF = b"Y"  # the keeper does not do this: the reason, in a word
 VERSION = b"version"  # that reason: it runs other code than what is installed now
+PERSON = b"H"  # a person has to answer what was written: the SHA-256 of all of it, in hex
+EDIT = b"T"  # JSON: a version and a text, which a person is to change in an editor
 ANSWER = b"J"  # JSON: the answer to a question about the keeper
 RAW = b"R"  # from here on the connection carries what an assistant says and hears
 

@@ -1,13 +1,14 @@
 """Commands as the process that asks would do them: one at a time, on the vault that is open.
 
 Boundary: standard streams, the working folder and the variable of the usual vault are those of the
-caller while its command runs, and no command runs beside it. Nothing asks a question here: a
-command that needs a person, an editor or another key is left to its caller, before it has done
-anything.
+caller while its command runs, and no command runs beside it. Nothing waits for an answer here: a
+command that needs a person or an editor ends before it has done anything, and begins again with
+their answers; one that needs another key is left to its caller.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import os
@@ -24,10 +25,10 @@ from msgspec import Struct
 from memory_store.cli import main, whole_name
 from memory_store.cli.failures import EXIT_FAILED, EXIT_NO_KEY
 from memory_store.cli.options import Lent, Serving
-from memory_store.cli.terminal import HereOnly, seen_by
+from memory_store.cli.terminal import EditorWantedError, HereOnly, seen_by
 from memory_store.cli.terminal import Terminal as Seen
 from memory_store.keeper.client import ASSISTANT, DATABASE_VARIABLE, READS, WRITES
-from memory_store.keeper.frames import ERR, EXIT, OUT, PAGE, RAW, YOURSELF
+from memory_store.keeper.frames import EDIT, ERR, EXIT, OUT, PAGE, PERSON, RAW, YOURSELF
 from memory_store.store import MemoryStore
 
 Frame = tuple[bytes, bytes]
@@ -53,7 +54,11 @@ class Terminal(Struct, frozen=True):
 
 
 class Question(Struct, frozen=True):
-    """What a process asks. Text that stands for bytes has a character for each of them."""
+    """What a process asks. Text that stands for bytes has a character for each of them.
+
+    ``answers`` are what a person said, each with the SHA-256 of what had been written by then;
+    ``edited`` is the version that the input is an edited text of.
+    """
 
     protocol: int
     kind: str
@@ -65,6 +70,17 @@ class Question(Struct, frozen=True):
     variables: dict[str, str] = {}
     terminal: Terminal | None = None
     input: bool = False
+    answers: tuple[tuple[str, str], ...] = ()
+    edited: int | None = None
+
+
+class AskPerson(HereOnly):
+    """A person has to answer what was ``written``; ``shown`` is the SHA-256 of it."""
+
+    def __init__(self, written: list[Frame], shown: str) -> None:
+        super().__init__("a question")
+        self.written = list(written)
+        self.shown = shown
 
 
 class Commands:
@@ -96,6 +112,11 @@ class Commands:
                 except Exception:  # noqa: BLE001 - its words may quote a memory
                     written.append((ERR, FAULT))
                     code, serving = EXIT_FAILED, None
+        except AskPerson as question:
+            return [*question.written, (PERSON, question.shown.encode())], None
+        except EditorWantedError as wanted:
+            text = {"version": wanted.version, "text": wanted.text}
+            return [(EDIT, json.dumps(text).encode())], None
         except HereOnly as reason:
             return [(YOURSELF, str(reason).encode())], None
         if serving is not None:
@@ -137,7 +158,9 @@ def _at_the_place_of(asked: Question, given: bytes) -> Iterator[list[Frame]]:
         except OSError:
             raise HereOnly("folder") from None
         _set_usual(_text(asked.database))
-        sys.stdin = io.TextIOWrapper(_Given(given, terminal.shown[0]), "utf-8")
+        edited = [] if asked.edited is None else [(asked.edited, given.decode())]
+        source = _Given(b"" if edited else given, terminal.shown[0], asked.answers, written)
+        sys.stdin = io.TextIOWrapper(source, "utf-8")
         sys.stdout = io.TextIOWrapper(
             _Written(written, OUT, terminal.shown[1]), errors=terminal.errors, **how
         )
@@ -148,7 +171,7 @@ def _at_the_place_of(asked: Question, given: bytes) -> Iterator[list[Frame]]:
         def page(lines: Sequence[str]) -> None:
             written.append((PAGE, json.dumps(lines).encode()))
 
-        with seen_by(Seen(terminal.variables, terminal.width, page)):
+        with seen_by(Seen(terminal.variables, terminal.width, page, edited)):
             yield written
     finally:
         sys.stdin, sys.stdout, sys.stderr = streams
@@ -183,26 +206,37 @@ class _Written(io.BufferedIOBase):
 
 
 class _Given(io.BytesIO):
-    """What the command was sent. At a terminal nothing was: there a person is to be asked."""
+    """What the command was sent. At a terminal nothing was: there a person is to be asked.
 
-    def __init__(self, given: bytes, shown: bool) -> None:
+    A person's answer counts where what they were shown before is what is written now.
+    """
+
+    def __init__(
+        self,
+        given: bytes,
+        shown: bool,
+        answers: Sequence[tuple[str, str]],
+        written: list[Frame],
+    ) -> None:
         super().__init__(given)
         self._shown = shown and not given
+        self._answers = list(answers)
+        self._written = written
 
     def isatty(self) -> bool:
         return self._shown
 
     def read(self, size: int | None = -1) -> bytes:
-        self._check()
-        return super().read(size)
+        return self._answer() if self._shown else super().read(size)
 
     def read1(self, size: int | None = -1) -> bytes:
-        self._check()
-        return super().read1(size)
+        return self._answer() if self._shown else super().read1(size)
 
-    def _check(self) -> None:
-        if self._shown:
-            raise HereOnly("a question")
+    def _answer(self) -> bytes:
+        digest = hashlib.sha256(b"".join(piece for _, piece in self._written)).hexdigest()
+        if not self._answers or self._answers[0][0] != digest:
+            raise AskPerson(self._written, digest)
+        return f"{self._answers.pop(0)[1]}\n".encode()
 
 
 def _text(sent: str) -> str:

@@ -91,5 +91,5 @@ def folder_of(name: str, kind: pins.Kind) -> Path | None:
     if kind == "embedding":
         place = cached_embedder(name)
         return None if place is None else place.folder
-    folder = rerankers_folder() / name
+    folder = rerankers_folder(make=False) / name
     return folder if folder.is_dir() else None

@@ -139,7 +139,7 @@ def known_model(name: str) -> KnownModel | None:
 def kept() -> Kept:
     """What this machine remembers. Raises :class:`ModelUnavailableError` for a broken file."""
     try:
-        path = config_folder() / KEPT
+        path = config_folder(make=False) / KEPT
     except BadInputError:  # a service without a home has recorded nothing
         return Kept()
     try:

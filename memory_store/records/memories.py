@@ -105,17 +105,18 @@ def read_record(record: type[R], values: Any) -> R:
         said = {name: value for name, value in values.items() if value is not None}
         return msgspec.convert(said, record)
     except msgspec.ValidationError as error:
-        name, reason = _refusal(str(error))
+        name, reason = _refusal(str(error), record)
         raise BadInputError(f"{name}: {reason}", name) from None
 
 
-def _refusal(message: str) -> tuple[str, str]:
+def _refusal(message: str, record: type[Struct]) -> tuple[str, str]:
     """The field that msgspec refuses, and what is wrong with it."""
     if wrong := re.search(r"^Expected `(\w+).* `\$\.(\w+)(\[?)", message):
         kind, name, inside = wrong.groups()
         return name, "a list of texts expected" if inside else EXPECTED[kind]
     name = message[message.index("`") + 1 : -1]
-    return name, "needed" if "missing" in message else "a memory has no such field"
+    fields = ", ".join(record.__struct_encode_fields__)
+    return name, "needed" if "missing" in message else f"no such field; there are {fields}"
 
 
 class Memory(Struct, frozen=True):

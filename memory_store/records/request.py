@@ -132,8 +132,7 @@ class SearchRequest(Struct, frozen=True, forbid_unknown_fields=True):
     continue_: Annotated[
         str | None,
         _said(
-            "The next page, by next of the answer before: nothing twice, whatever is written "
-            "meanwhile",
+            "The next page, by next of the answer before; it says where the vault changed since",
             "TOKEN",
         ),
     ] = field(default=None, name="continue")

@@ -7,6 +7,8 @@ whatever the pattern; a structural one compares syntax.
 
 What a pattern needs is explained in :mod:`memory_store.search.query.regular_expressions`.
 
+A result is a match and has a score of 1: how well its words fit is its ``fusion_score`` alone.
+
 Boundary: reads opened text; keeps nothing of it. Patterns may be secrets and are never logged.
 """
 
@@ -30,7 +32,6 @@ from memory_store.search.explain.literal_verdict import (
     explain_literally,
     why_literally,
 )
-from memory_store.search.fusion.pool import above
 from memory_store.search.opening import Opening, conditions
 from memory_store.search.paging import coming
 from memory_store.search.query.analysis import Analysis, Blinding, filters
@@ -41,6 +42,7 @@ from memory_store.search.query.plan import Plan, Search
 from memory_store.search.trace import Trace
 from memory_store.text.identifiers import CODE
 
+MATCH = 1.0  # the score of what matches: it does, or it does not
 MOST_CANDIDATES = 256  # tried for one page; search.md: "at most 256"
 AT_ONCE = 256  # open at a time, where all are tried
 
@@ -79,8 +81,6 @@ def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple
         found, matches = _try(pattern, search, chosen, opening)
         trying.opened, trying.matched = opening.opened, len(found)
     trace.order("pattern", found)
-    found = above(plan, found)
-    trace.order("min_score", found)
     literal = LiteralSearch(search, pattern.needed, candidates, chosen, found)
     rows = tuple([one for one in found if plan.keeps(one.candidate.ordinal)][: options.limit])
     if options.explain:
@@ -121,7 +121,7 @@ def _try(
             if matches is None:
                 search.trace.drop(one.opened.id, "the pattern matches nothing in it")
             elif keep is None or keep(one.opened):
-                found.append(one)
+                found.append(one._replace(score=MATCH))
                 matched[one.candidate.ordinal] = matches
         opening.close_all_but(one.candidate.ordinal for one in found)
     return found, matched

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from memory_store.store import MemoryStore
@@ -29,10 +30,15 @@ def notes(store: MemoryStore, tiny_model: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @asynccontextmanager
-async def connected(store: MemoryStore, key_file: Path, *flags: str) -> AsyncIterator[Any]:
+async def connected(
+    store: MemoryStore, key_file: Path, *flags: str, heard: Any = None
+) -> AsyncIterator[Any]:
     command = ["-m", "memory_store", "mcp", str(store.path), "--key-file", str(key_file), *flags]
     server = StdioServerParameters(command=sys.executable, args=command, env=dict(os.environ))
-    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
+    async with (
+        stdio_client(server) as (read, write),
+        ClientSession(read, write, message_handler=heard) as session,
+    ):
         await session.initialize()
         yield session
 
@@ -79,6 +85,44 @@ async def test_prompts_and_templates_say_what_they_are(notes: MemoryStore, key_f
         assert "7d" in review.messages[0].content.text
         (template,) = (await session.list_resource_templates()).resource_templates
         assert template.uri_template == "memory://notes/{id}"
+
+
+async def test_who_subscribed_is_told_what_another_program_changed(
+    notes: MemoryStore, key_file: Path
+) -> None:
+    told: list[str] = []
+    heard = anyio.Event()
+
+    async def hear(message: Any) -> None:
+        told.append(str(message.params.uri))
+        if len(told) == 2:
+            heard.set()
+
+    key, tomatoes = (one.id for one in sorted(notes.list(), key=lambda one: one.title))
+    async with connected(notes, key_file, heard=hear) as session:
+        for name in (key, "landscape"):
+            await session.subscribe_resource(f"memory://notes/{name}")
+        notes.edit(tomatoes, text="Tomatoes want water at night")
+        notes.edit(key, text="The spare key hangs in the shed")
+        with anyio.fail_after(30):
+            await heard.wait()
+    assert set(told) == {f"memory://notes/{key}", "memory://notes/landscape"}
+
+
+async def test_an_assistant_ends_a_conversation_with_notes_that_link(
+    notes: MemoryStore, key_file: Path
+) -> None:
+    async with connected(notes, key_file, "--write") as session:
+        asked = await session.get_prompt("session-notes", {"about": "keys"})
+        assert "type summary" in asked.messages[0].content.text
+        (key,) = (one.id for one in notes.list() if one.title == "Spare key")
+        summary = {"text": f"Moved [[{key}]].", "type": "summary", "topics": ["session"]}
+        added = await session.call_tool("memory_add", {"memories": [summary]})
+        begun = (await session.call_tool("memory_start", {})).structured_content
+    (new,) = added.structured_content["memories"]
+    assert new["id"] in {one["id"] for one in begun["newest"]}
+    (back,) = notes.links(key).back
+    assert notes.get(back.id).text == f"Moved [[{key}]]."
 
 
 async def test_the_trail_names_it_and_it_hears_what_is_new_since_it_came(

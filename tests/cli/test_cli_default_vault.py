@@ -37,6 +37,17 @@ def test_the_default_vault_lies_in_the_data_folder(run: Run, private_folders: Pa
     assert "feed the ducks" in texts(run("list"))
 
 
+@pytest.mark.parametrize("words", [("search", "ducks"), ("models",), ("doctor",), ("list",)])
+def test_looking_makes_no_folder(
+    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / name for name in ("config", "data")]
+    for folder in folders:
+        monkeypatch.setenv(f"MEMORY_STORE_{folder.name.upper()}", str(folder / "own"))
+    CliRunner().invoke(main, [*words])
+    assert not [folder for folder in folders if folder.exists()]
+
+
 def test_python_opens_the_same_vault_without_an_argument(run: Run) -> None:
     run("add", "feed the ducks")
     with MemoryStore.open() as store:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from memory_store.cli import main
+from memory_store.cli.editor import editing
 from memory_store.cli.pager import show
 from memory_store.keeper import client, launch
 from memory_store.store import MemoryStore
@@ -65,7 +66,7 @@ def start(path: Path, key_file: Path, *, idle: float = 600, longest: float = 600
 
 def by_keeper(capture: pytest.CaptureFixture[bytes], *words: str) -> Printed:
     """What a command prints that a keeper does; the code is ``None`` where none did it."""
-    code = client.answered(list(words), lambda lines: show(lines, lambda: None))
+    code = client.answered(list(words), lambda lines: show(lines, lambda: None), editing)
     return code, *capture.readouterr()
 
 
@@ -79,7 +80,7 @@ def by_itself(capture: pytest.CaptureFixture[bytes], *words: str) -> Printed:
 
 
 CHANCE = re.compile(
-    rb'\d+ ms|"(?:cpu_)?milliseconds": [\d.]+|"(?:keyword|topic|vector)": [\d.]+'
+    rb'[\d,]+ ms|"(?:cpu_)?milliseconds": [\d.]+|"(?:keyword|topic|vector)": [\d.]+'
     rb'|"next": "[^"]*"'
 )
 

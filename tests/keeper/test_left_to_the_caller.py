@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import sys
 from pathlib import Path
 
 import pytest
@@ -83,19 +80,6 @@ def test_other_code_is_not_asked_and_that_is_said_once(
     assert (code, out) == (None, b"")
     assert b"another version" in err
     assert b"memory-store unlock" in err
-
-
-def test_a_question_to_a_person_is_asked_by_the_command_itself(
-    kept: KeptOpen, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with MemoryStore.open(kept.path, key_file=kept.key_file) as store:
-        id = store.add("Shall this go?").id
-        outer, terminal = pty.openpty()
-        with os.fdopen(outer), os.fdopen(terminal) as screen:
-            monkeypatch.setattr(sys, "stdin", screen)
-            assert by_keeper(capfdbinary, "delete", str(kept.path), id) == (None, b"", b"")
-        assert store.get(id).text == "Shall this go?"
-        store.delete(id)
 
 
 def _sent(kept: KeptOpen, *words: str) -> tuple[bytes, bytes]:

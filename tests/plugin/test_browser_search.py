@@ -301,6 +301,55 @@ def test_keys_move_through_the_results(open_address: str, page: Any) -> None:
     assert page.complaints == []
 
 
+def test_four_keys_lead_from_the_query_to_the_third_result(open_address: str, page: Any) -> None:
+    page.goto(open_address + NOTES)
+    page.keyboard.type("tomatoes")  # the page opens in the query
+    page.locator("#hy-live", has_text="3 results: tomatoes").wait_for(state="attached")
+    third = titles(page)[2]
+    page.keyboard.press("Enter")  # they are answered: to the first, as by the arrow
+    assert focused(page) == titles(page)[0]
+    page.keyboard.press("Escape")
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    assert focused(page) == third
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/memories/*")
+    assert page.locator("h1").inner_text() == third
+    assert page.complaints == []
+
+
+def test_a_memory_leads_to_the_next_result_and_shows_what_was_found(
+    open_address: str, page: Any
+) -> None:
+    page.goto(f"{open_address}{NOTES}?q=tomatoes&limit=2")
+    names = titles(page)
+    page.locator(".hy-result h2 a").first.click()
+    following = page.get_by_role("link", name="Next result")
+    following.wait_for()
+    assert page.get_by_role("link", name="Previous result").count() == 0
+    marked = (
+        "[...(CSS.highlights.get('hy-found') ?? [])].map((one) => one.toString().toLowerCase())"
+    )
+    assert "tomatoes" in page.evaluate(marked)
+    page.keyboard.press("j")
+    page.get_by_role("heading", name=names[1], level=1).wait_for()
+    following.wait_for()
+    following.click()  # the first of the next page
+    page.get_by_role("link", name="Previous result").wait_for(state="detached")
+    third = page.locator("h1").inner_text()
+    assert third not in names
+    page.go_back()
+    page.get_by_role("link", name="Previous result").wait_for()
+    page.keyboard.press("k")
+    page.get_by_role("heading", name=names[0], level=1).wait_for()
+    following.wait_for()  # the script is there, too
+    page.keyboard.press("Escape")
+    page.locator("#hy-answer").wait_for()
+    assert titles(page) == names
+    assert fits(page)
+    assert page.complaints == []
+
+
 def test_the_page_across_databases_answers_while_one_types_too(
     open_address: str, page: Any
 ) -> None:

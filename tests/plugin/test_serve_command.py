@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import socket
 import subprocess
@@ -43,6 +44,29 @@ def served(*arguments: str) -> Iterator[str]:
         finally:
             server.terminate()
             server.wait(30)
+
+
+def test_results_at_a_terminal_lead_to_the_pages_while_they_are_served(
+    make_store: Callable[..., MemoryStore], key_file: Path
+) -> None:
+    store = make_store()
+    kept = store.add("The spare key hangs behind the clock")
+    path = store.path
+    store.close()
+    command = [sys.executable, "-m", "memory_store", "search", str(path), "spare", "key"]
+    command += ["--mode", "keyword", "--key-file", str(key_file)]
+
+    def shown() -> str:
+        outer, terminal = pty.openpty()
+        with os.fdopen(outer, "rb", buffering=0) as screen:
+            subprocess.run(command, stdout=terminal, check=True, timeout=120)
+            os.close(terminal)
+            return screen.read(65_536).decode()
+
+    with served(str(path), "--key-file", str(key_file)) as link:
+        there = link.split("/-/")[0] + f"/{path.stem}/-/hybrid/memories/{kept.id}"
+        assert f"\x1b]8;;{there}\x1b\\" in shown()
+    assert "\x1b]8;;" not in shown()
 
 
 def test_the_link_signs_you_in_once_and_leads_to_the_search_page(

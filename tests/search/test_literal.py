@@ -99,6 +99,31 @@ class TestLiteral:
         assert line[match.column - 1 :].startswith(match.text)
         assert row.as_dict()["matches"][0]["line"] == match.line
 
+    def test_a_match_is_one_whatever_the_floor(self, notes: MemoryStore) -> None:
+        for pattern, mode in (("eas", "literal"), ("lease", "literal")):
+            response = notes.search(pattern, mode=mode, min_score=0.9)
+            assert [row.score for row in response.rows] == [1.0]
+            assert response.totals["matched"] == 1
+        assert notes.search("eas", mode="literal").rows[0].fusion_score == 0.0
+
+    def test_matches_are_counted_and_not_what_was_tried(
+        self, make_store: Callable[..., MemoryStore]
+    ) -> None:
+        store = make_store()
+        store.add_many((MemoryDraft(f"spare part {n}") for n in range(30)), embed=False)
+        first = store.search(r"spare part \d\d", mode="literal", limit=7)
+        assert (first.totals["matched"], first.opened) == (20, 30)
+        second = store.search(r"spare part \d\d", mode="literal", limit=7, continue_=first.next)
+        assert second.totals["matched"] == 20
+
+    def test_a_sign_that_is_no_pattern_is_answered_with_what_to_do(
+        self, notes: MemoryStore
+    ) -> None:
+        with pytest.raises(BadInputError, match=r"missing \].*put \\ before it"):
+            notes.search("[", mode="literal")
+        with pytest.raises(BadInputError, match=r"no word to search for.*--mode literal"):
+            notes.search("[")
+
     def test_all_is_for_patterns(self, notes: MemoryStore) -> None:
         with pytest.raises(BadInputError, match="all: for a pattern"):
             notes.search("spare", all=True)

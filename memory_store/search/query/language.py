@@ -86,6 +86,12 @@ class ParsedQuery(Struct, frozen=True):
         return self.text or next((variant.text for variant in self.variants), "")
 
 
+NO_WORD = (
+    "q: the query holds no word to search for. Signs are found as a pattern, with \\ before each: "
+    "--mode literal (mode=literal)"
+)
+
+
 def refuse_nothing(request: SearchRequest) -> None:
     """Raise :class:`BadInputError` where there is nothing to answer."""
     if not request.asks:
@@ -115,7 +121,7 @@ def parse(request: SearchRequest) -> ParsedQuery:
     if variants or intent:
         parsed = replace(parsed, variants=tuple(variants), intent=" ".join(intent) or None)
     if not (parsed.words or parsed.variants or parsed.has_filters or request.asks_without_words):
-        raise BadInputError("q: the query holds no word to search for", parameter="q")
+        raise BadInputError(NO_WORD, parameter="q")
     return parsed
 
 

@@ -214,7 +214,10 @@ def compiled(query: str) -> tuple[str, PatternMarker]:
     except re2.error as error:
         reason = error.args[0] if error.args else "malformed"
         shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
-        raise BadInputError(f"q: not a regular expression: {shown}", parameter="q") from None
+        raise BadInputError(
+            f"q: not a regular expression: {shown}. To look for a sign itself, put \\ before it",
+            parameter="q",
+        ) from None
 
 
 def _refuse_long(source: str) -> None:
