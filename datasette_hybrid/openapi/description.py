@@ -13,8 +13,9 @@ from datasette import Response
 
 from ..requests.answers import answer
 from ..search.api import endpoint
+from .answers import Error
 from .operations import CSV, OPERATIONS, Operation
-from .schemas import Described, Error, What
+from .schemas import Described, What
 
 DESCRIPTION = """\
 Private notes and memories in Datasette, sealed on disk, searched by name and by meaning.

@@ -25,7 +25,7 @@ from memory_store.records import (
 from ..audit.pages import MOST
 from ..audit.recorder import SURFACES
 from ..code.api import MOST_ROWS
-from . import schemas
+from . import answers, requests
 from .schemas import Schema, What, options, parameter
 
 BASE = "/{database}/-/hybrid"
@@ -41,9 +41,9 @@ WITH_BODY = (408, 409, 413)
 class Operation(Struct, frozen=True):
     """One method of one address.
 
-    ``answers``: status → a record of :mod:`.schemas`, or several of which it is one, or a content
-    type; ``body`` is such a record, ``contents`` schemas of other types than JSON;
-    ``body_needed`` is false where no body asks as an empty one does.
+    ``answers``: status → a record of :mod:`.answers` or the store's own, or several of which it is
+    one, or a content type; ``body`` is a record of what is taken, ``contents`` schemas of other
+    types than JSON; ``body_needed`` is false where no body asks as an empty one does.
     """
 
     method: str
@@ -166,12 +166,12 @@ CODE_READING = (
 SEARCH, READ, WRITE = "hybrid-search", "hybrid-search or hybrid-decrypt", "hybrid-write"
 AUDIT, DECRYPT = "hybrid-audit", "hybrid-decrypt"
 ANY = "hybrid-search, hybrid-decrypt or hybrid-write"
-FOUND = {200: (schemas.SearchAnswer, tuple[schemas.Row, ...], schemas.CompactAnswer)}
-ONE = {200: schemas.Memories}
+FOUND = {200: (answers.SearchAnswer, tuple[answers.Row, ...], answers.CompactAnswer)}
+ONE = {200: answers.Memories}
 READ_SEALED, READ_AND_WRITE = "hybrid-decrypt", "hybrid-decrypt and hybrid-write"
 IN_TRASH = parameter("memory", {"type": "string"}, "One memory's id: its earlier versions")
-COLLECTIONS = {200: schemas.Collections}
-SAVED = {200: schemas.SavedSearches}
+COLLECTIONS = {200: answers.Collections}
+SAVED = {200: answers.SavedSearches}
 SAVING = "hybrid-search, as an actor; no token with restrictions"
 
 OPERATIONS = (
@@ -193,104 +193,104 @@ OPERATIONS = (
     ),
     Operation(
         "GET", MEMORIES + ".json", "listMemories", "List memories, newest first", READ,
-        {200: schemas.MemoryPage}, LISTING,
+        {200: answers.MemoryPage}, LISTING,
     ),
     Operation(
         "POST", MEMORIES + ".json", "addMemories", "Add one memory or many: all of them, or none",
-        WRITE, dict.fromkeys((200, 201), schemas.AddedMemories), (),
-        (MemoryDraft, schemas.Drafts, schemas.NewMemories),
+        WRITE, dict.fromkeys((200, 201), answers.AddedMemories), (),
+        (MemoryDraft, requests.Drafts, requests.NewMemories),
         {"text": "The ferry leaves at nine", "topics": ["travel"], "type": "fact"},
     ),
     Operation(
         "POST", MEMORIES + "/edit.json", "changeMemories",
-        "Change many memories: all of them, or none", WRITE, ONE, (), schemas.MemoryChanges,
+        "Change many memories: all of them, or none", WRITE, ONE, (), requests.MemoryChanges,
         {"memories": [{"id": "6f1c2d3e-8a4b-4c5d-9e6f-7a8b9c0d1e2f", "title": "Ferries"}]},
     ),
     Operation(
         "POST", MEMORIES + "/delete.json", "deleteMemories", "Delete many memories",
-        WRITE, {200: schemas.Deleted}, (), schemas.Ids,
+        WRITE, {200: answers.Deleted}, (), requests.Ids,
         {"ids": ["6f1c2d3e-8a4b-4c5d-9e6f-7a8b9c0d1e2f"]},
     ),
     Operation(
         "GET", BASE + "/landscape.json", "landscape",
         "Topics that stand together and lie near in meaning", DECRYPT,
-        {200: schemas.LandscapeAnswer}, options("as_of"),
+        {200: answers.LandscapeAnswer}, options("as_of"),
     ),
     Operation(
         "GET", BASE + "/exists.json", "exists",
         "Whether memories hold a word, or several side by side: as a search in quotes, by stems",
-        SEARCH, {200: schemas.Existences}, EXISTING,
+        SEARCH, {200: answers.Existences}, EXISTING,
     ),
     Operation(
         "POST", BASE + "/exists.json", "existsPosted",
-        "The same, with terms that stand in no address", SEARCH, {200: schemas.Existences}, (),
+        "The same, with terms that stand in no address", SEARCH, {200: answers.Existences}, (),
         ExistsRequest, {"term": ["boathouse"]},
     ),
     Operation(
         "GET", BASE + "/words.json", "words", "The words that begin so", "hybrid-search and "
-        "hybrid-decrypt", {200: schemas.Words}, BEGINNING,
+        "hybrid-decrypt", {200: answers.Words}, BEGINNING,
     ),
     Operation(
         "POST", BASE + "/words.json", "wordsPosted", "The same, with what stands in no address",
-        "hybrid-search and hybrid-decrypt", {200: schemas.Words}, (), WordsRequest,
+        "hybrid-search and hybrid-decrypt", {200: answers.Words}, (), WordsRequest,
         {"prefix": "boat"}, body_needed=False,
     ),
     Operation(
         "GET", MEMORY + "/topics.json", "suggestTopics",
         "Topics that memories near to one have, and it has not", DECRYPT,
-        {200: schemas.SuggestedTopics},
+        {200: answers.SuggestedTopics},
     ),
     Operation(
         "GET", CODE + "/context.json", "codeContext",
         "What a repository is: languages, entry points, the files and symbols that are used most",
-        DECRYPT, {200: schemas.CodeContextAnswer}, (*IN_COLLECTION, CODE_BUDGET),
+        DECRYPT, {200: answers.CodeContextAnswer}, (*IN_COLLECTION, CODE_BUDGET),
     ),
     Operation(
         "GET", CODE + "/outline.json", "codeOutline",
         "The definitions of a file, what it imports, and what imports it", DECRYPT,
-        {200: schemas.CodeOutlineAnswer}, (CODE_FILE, *IN_COLLECTION),
+        {200: answers.CodeOutlineAnswer}, (CODE_FILE, *IN_COLLECTION),
     ),
     Operation(
         "GET", CODE + "/symbols.json", "codeSymbols",
         "Where a name is defined, and which files and functions use it", DECRYPT,
-        {200: schemas.CodeSymbolsAnswer}, (CODE_NAME, *IN_COLLECTION, CODE_ROWS),
+        {200: answers.CodeSymbolsAnswer}, (CODE_NAME, *IN_COLLECTION, CODE_ROWS),
     ),
     Operation(
         "GET", CODE + "/references.json", "codeReferences", "The lines that use a name", DECRYPT,
-        {200: schemas.CodeReferencesAnswer}, (CODE_NAME, *IN_COLLECTION, CODE_ROWS),
+        {200: answers.CodeReferencesAnswer}, (CODE_NAME, *IN_COLLECTION, CODE_ROWS),
     ),
     Operation(
         "GET", CODE + "/impact.json", "codeImpact", "Which files depend on a file or a symbol",
-        DECRYPT, {200: schemas.CodeImpactAnswer}, (CODE_OF, *IN_COLLECTION, CODE_HOPS),
+        DECRYPT, {200: answers.CodeImpactAnswer}, (CODE_OF, *IN_COLLECTION, CODE_HOPS),
     ),
     Operation(
         "GET", CODE + "/read.json", "codeRead", "Lines of a file", DECRYPT,
-        {200: schemas.CodeTextAnswer}, (CODE_LINES, *IN_COLLECTION, CODE_BUDGET, *CODE_READING),
+        {200: answers.CodeTextAnswer}, (CODE_LINES, *IN_COLLECTION, CODE_BUDGET, *CODE_READING),
     ),
     Operation(
         "GET", BASE + "/review.json", "review",
         "What may want putting in order: near duplicates, what may replace each other, what is "
-        "over, what has no topic", DECRYPT, {200: schemas.ReviewAnswer}, (OF_EACH,),
+        "over, what has no topic", DECRYPT, {200: answers.ReviewAnswer}, (OF_EACH,),
     ),
     Operation(
         "POST", BASE + "/review.json", "decide", "Decide on a pair, or on one memory",
-        READ_AND_WRITE, {200: schemas.Decided}, (), Decision,
+        READ_AND_WRITE, {200: answers.Decided}, (), Decision,
         {"do": "topics", "id": "9b2d4e6f-1a3c-4f5e-8d7b-0c1e2f3a4b5d", "topics": ["travel"]},
     ),
     Operation(
         "GET", BASE + "/trash.json", "listTrash",
         "What was deleted or changed, newest first; the versions of one memory with their texts",
-        READ_SEALED, {200: schemas.TrashList}, (IN_TRASH,),
+        READ_SEALED, {200: answers.TrashList}, (IN_TRASH,),
     ),
     Operation(
         "POST", BASE + "/trash/restore.json", "restoreMemories",
         "Put memories back as they were before they were deleted or changed", READ_AND_WRITE,
-        ONE, (), schemas.Restoration, {"ids": ["6f1c2d3e-8a4b-4c5d-9e6f-7a8b9c0d1e2f"]},
+        ONE, (), requests.Restoration, {"ids": ["6f1c2d3e-8a4b-4c5d-9e6f-7a8b9c0d1e2f"]},
     ),
     Operation(
         "POST", BASE + "/trash/empty.json", "emptyTrash",
         "Erase what the trash has of some memories, or of all", READ_AND_WRITE,
-        {200: schemas.Erased}, (), schemas.TrashIds, {},
+        {200: answers.Erased}, (), requests.TrashIds, {},
     ),
     Operation(
         "GET", BASE + "/searches.json", "listSearches", "The asker's saved searches", SEARCH,
@@ -298,22 +298,22 @@ OPERATIONS = (
     ),
     Operation(
         "POST", BASE + "/searches.json", "saveSearch", "Save a search under a name", SAVING,
-        {201: schemas.SavedSearches}, (), schemas.NewSearch,
+        {201: answers.SavedSearches}, (), requests.NewSearch,
         {"name": "keys", "search": {"q": "spare key", "type": ["fact"]}},
     ),
     Operation("GET", SAVED_ONE + ".json", "getSearch", "One saved search", SEARCH, SAVED),
     Operation(
         "PATCH", SAVED_ONE + ".json", "renameSearch", "Give a saved search another name", SAVING,
-        SAVED, (), schemas.SearchName, {"name": "spare keys"},
+        SAVED, (), requests.SearchName, {"name": "spare keys"},
     ),
     Operation(
         "DELETE", SAVED_ONE + ".json", "removeSearch", "Forget a saved search; its feed ends",
-        SAVING, {200: schemas.Done},
+        SAVING, {200: answers.Done},
     ),
     Operation(
         "POST", SAVED_ONE + "/feed.json", "makeFeed",
         "Make a feed of a saved search; its token is shown this once",
-        f"{SAVING}; no token", {201: schemas.NewFeed},
+        f"{SAVING}; no token", {201: answers.NewFeed},
     ),
     Operation(
         "DELETE", SAVED_ONE + "/feed.json", "endFeed", "End the feed of a saved search", SAVING,
@@ -322,11 +322,11 @@ OPERATIONS = (
     Operation("GET", MEMORY + ".json", "getMemory", "One memory", READ, ONE),
     Operation(
         "GET", MEMORY + "/links.json", "getLinks",
-        "What a memory links to, and what links to it", "hybrid-decrypt", {200: schemas.Links},
+        "What a memory links to, and what links to it", "hybrid-decrypt", {200: answers.Links},
     ),
     Operation(
         "GET", MEMORY + "/related.json", "getRelated", "The memories nearest to one, and why",
-        "hybrid-search and hybrid-decrypt", {200: schemas.RelatedMemories}, (NEAREST,),
+        "hybrid-search and hybrid-decrypt", {200: answers.RelatedMemories}, (NEAREST,),
     ),
     Operation(
         "PATCH", MEMORY + ".json", "changeMemory", "Change a memory: what is not named stays",
@@ -334,7 +334,7 @@ OPERATIONS = (
     ),
     Operation(
         "DELETE", MEMORY + ".json", "deleteMemory", "Delete a memory: it goes to the trash", WRITE,
-        {200: schemas.Done}, (IF_MATCH,),
+        {200: answers.Done}, (IF_MATCH,),
     ),
     Operation(
         "POST", MEMORY + "/done.json", "completeMemory", "Mark a memory as completed", WRITE, ONE,
@@ -345,7 +345,7 @@ OPERATIONS = (
     Operation(
         "POST", MEMORY + "/publish.json", "publishMemory",
         "Copy a memory into another collection; again gives the same copy",
-        "hybrid-decrypt where it is and hybrid-write where it goes", ONE, (), schemas.Publication,
+        "hybrid-decrypt where it is and hybrid-write where it goes", ONE, (), requests.Publication,
         {"collection": "team"},
     ),
     Operation(
@@ -355,27 +355,27 @@ OPERATIONS = (
     Operation(
         "POST", BASE + "/collections.json", "createCollection",
         "Make a collection, open or the asker's own", "hybrid-write on the database",
-        {201: schemas.Collections}, (), schemas.NewCollection, {"name": "team", "private": True},
+        {201: answers.Collections}, (), requests.NewCollection, {"name": "team", "private": True},
     ),
     Operation("GET", COLLECTION + ".json", "getCollection", "One collection", ANY, COLLECTIONS),
     Operation(
         "PATCH", COLLECTION + ".json", "changeCollection",
         "Rename a collection, or choose its members",
         "to own it; hybrid-write to rename an open one", COLLECTIONS, (),
-        schemas.CollectionChange, {"members": {"bob": "reader"}},
+        requests.CollectionChange, {"members": {"bob": "reader"}},
     ),
     Operation(
         "PUT", COLLECTION + "/members/{actor}.json", "setMember", "Give an actor a role",
-        "to own the collection", {200: schemas.Member}, (), schemas.RoleChange,
+        "to own the collection", {200: answers.Member}, (), requests.RoleChange,
         {"role": "reader"},
     ),
     Operation(
         "DELETE", COLLECTION + "/members/{actor}.json", "removeMember",
-        "Take an actor's role away", "to own the collection", {200: schemas.Member},
+        "Take an actor's role away", "to own the collection", {200: answers.Member},
     ),
     Operation(
         "GET", BASE + "/audit.json", "listAudit", "Who opened how much, newest first", AUDIT,
-        {200: schemas.AuditPage}, (*AUDITING, *AUDIT_PAGE),
+        {200: answers.AuditPage}, (*AUDITING, *AUDIT_PAGE),
     ),
     Operation(
         "GET", BASE + "/audit.csv", "auditCsv", "The same as CSV, oldest first", AUDIT,
@@ -384,14 +384,14 @@ OPERATIONS = (
     Operation(
         "POST", BASE + "/import.json", "upload",
         "Import files: a multipart form, or one file as the body whose name is given", WRITE,
-        {202: schemas.ImportJob}, UPLOADING, contents=UPLOAD,
+        {202: answers.ImportJob}, UPLOADING, contents=UPLOAD,
     ),
     Operation(
         "GET", BASE + "/import/{job}.json", "followImport", "How far an import is", WRITE,
-        {200: schemas.ImportJob},
+        {200: answers.ImportJob},
     ),
     Operation(
         "DELETE", BASE + "/import/{job}.json", "stopImport",
-        "Stop an import after the file that it is at", WRITE, {200: schemas.ImportJob},
+        "Stop an import after the file that it is at", WRITE, {200: answers.ImportJob},
     ),
 )  # fmt: skip
