@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import code_quality, pattern_search
+from benchmarks import code_quality, code_speed, pattern_search
 from memory_store.search import recipes
 
 FILES = {
@@ -61,3 +61,10 @@ def test_patterns_of_a_folder_open_what_may_match(tree: Path, tmp_path: Path) ->
     assert found["(?i)SOME PAYLOAD"].opened == 1
     summed = pattern_search.summary(list(found.values()), len(FILES))
     assert 0 < summed["opened_median"] <= 1
+
+
+def test_speed_is_measured_on_a_tree(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert code_speed.main(["--tree", str(tree), "--symbol", "SessionStore"]) == 0
+    said = capsys.readouterr().out
+    assert "files: 3" in said
+    assert f"search({code_speed.QUESTIONS[0]!r})" in said
