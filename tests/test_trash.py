@@ -316,10 +316,12 @@ def test_backups_keep_it_and_a_file_without_its_table_has_none(
     connection = connect(store.path)
     connection.execute("drop table vault_trash")
     connection.close()
-    assert store.trash.list() == []
-    assert (store.stats()["trash"], store.trash.empty()) == (0, 0)
-    store.delete(store.add("Again.").id)
-    assert len(store.trash.list()) == 1
+    store.lock()
+    with MemoryStore.open(store.path, key_file=key_file) as older:
+        assert older.trash.list() == []
+        assert (older.stats()["trash"], older.trash.empty()) == (0, 0)
+        older.delete(older.add("Again.").id)
+        assert len(older.trash.list()) == 1
 
 
 def test_who_is_second_to_put_back_or_finds_it_written_meanwhile_loses_nothing(

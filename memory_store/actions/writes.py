@@ -204,7 +204,8 @@ def _embedded_in(vault: OpenVault, models: WritingEmbedders, target: str | None)
 def _unread_lines(models: WritingEmbedders, vault: OpenVault) -> list[str]:
     """What is to be said of collections whose languages their model does not read."""
     try:
-        names, snapshot = vault.collections.names(), vault.snapshot()
+        with vault.gate.entered():  # a lock meanwhile would close what is read here
+            names, snapshot = vault.collections.names(), vault.snapshot()
     except LockedError:  # while it was importing: that is said by whom it stopped
         return []
     return [

@@ -187,11 +187,13 @@ def test_a_locked_vault_reads_none(filled: MemoryStore) -> None:
 
 
 def test_a_vault_of_before_the_kind_gets_its_records_by_a_reindex(
-    store: MemoryStore, kind: Callable[[], None]
+    store: MemoryStore, kind: Callable[[], None], key_file: Path, tiny_model: Path
 ) -> None:
     for day in range(5):
         store.add(f"note {day} says WEIR")
     change(store, "drop table vault_segment_parts")  # as if it had been made before there was one
+    store.lock()
+    store = MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model))
     kind()
     assert said(store) == {}
     store.add("later it says OTTER")
@@ -200,3 +202,4 @@ def test_a_vault_of_before_the_kind_gets_its_records_by_a_reindex(
     assert len(said(store)) == 6
     assert store.reindex() == 0
     assert store.verify()["failures"] == []
+    store.lock()

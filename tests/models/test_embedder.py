@@ -111,8 +111,8 @@ def test_the_environment_chooses_the_model(tiny: Path, monkeypatch: pytest.Monke
     assert load_embedder() is load_embedder(str(tiny))
     assert load_embedder().name == "tiny"
     assert load_embedder("tiny") is load_embedder()  # as a vault remembers it
-    with pytest.raises(ModelUnavailableError, match="no model folder 'small'"):
-        load_embedder("small")
+    with pytest.raises(ModelUnavailableError, match="no model folder 'tiniest'"):
+        load_embedder("tiniest")
 
 
 def test_the_fingerprint_separates_models_and_copies_together(

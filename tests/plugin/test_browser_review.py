@@ -25,6 +25,7 @@ def test_keys_go_from_case_to_case_decide_and_undo(
         store.add(KEY, created="2025-01-01", title="Newer")
     with serving(*configured(filled, tmp_path)) as base:
         page.goto(f"{base}{NOTES}/review")
+        page.locator("[data-keys-said]").first.wait_for()
         page.keyboard.press("n")
         assert page.evaluate(HERE) == "case-1"
         page.keyboard.press("n")
@@ -32,6 +33,7 @@ def test_keys_go_from_case_to_case_decide_and_undo(
         page.keyboard.press("p")
         page.keyboard.press("m")
         page.get_by_text("Merged; the older is in the trash.").wait_for()
+        page.locator("[data-keys-said]").first.wait_for()  # the script is there, too
         assert page.locator(".hy-case", has_text="Older").count() == 0
         page.keyboard.press("u")
         page.locator(".hy-case", has_text="Older").first.wait_for()

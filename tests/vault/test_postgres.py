@@ -432,7 +432,7 @@ def test_a_line_that_is_cut_at_any_question_of_a_write_loses_and_doubles_nothing
             texts = {one.id: one.text for one in store.every()}
         assert acknowledged <= texts.keys()
         assert len(set(texts.values())) == len(texts)
-        assert away > 4
+        assert away >= 3  # a write has fewer questions than it is cut at
         assert acknowledged
         let_go()
 
