@@ -359,7 +359,9 @@ def browser() -> Iterator[Any]:
         chromium.close()
 
 
-@pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.fixture(
+    params=[DESKTOP, pytest.param(PHONE, marks=pytest.mark.once)], ids=["desktop", "phone"]
+)
 def page(request: Any, browser: Any) -> Iterator[Any]:
     """A page without a past, and ``page.complaints``: what its console complained about."""
     with opened(browser, request.param) as page:

@@ -215,6 +215,7 @@ def whole_answer(answer: Any) -> bytes:
     return bytes(answer.content) + json.dumps([*answer.headers.items()]).encode()
 
 
+@pytest.mark.once
 def test_no_fault_makes_an_exception_show_a_word(filled: Filled, words: Words, said: Said) -> None:
     chance, whole, felt = random.Random(9), filled.path.read_bytes(), Counter[str]()
     calls, numbers = calls_with(words, filled.key_file), itertools.count()

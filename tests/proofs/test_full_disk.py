@@ -70,6 +70,7 @@ def reindex(scene: Scene, store: MemoryStore) -> None:
 CHANGES: tuple[Operation, ...] = (import_notes, edit, delete, reindex)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_a_change_that_meets_the_end_of_the_disk_loses_nothing_and_goes_on(
     scene: Scene, change: Operation
@@ -142,6 +143,7 @@ def as_ndjson(scene: Scene, store: MemoryStore, target: Path) -> None:
     export_ndjson_folder(store.list(limit=100), target)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("copy", [backup, as_markdown, as_ndjson], ids=lambda copy: copy.__name__)
 def test_a_copy_that_does_not_fit_is_refused_and_leaves_nothing(scene: Scene, copy: Copy) -> None:
     choose, refusals = random.Random(2), []
@@ -171,6 +173,7 @@ def empty(folder: Path) -> None:
     folder.mkdir()
 
 
+@pytest.mark.once
 @pytest.mark.parametrize(
     ("command", "culprit"),
     [
