@@ -180,8 +180,8 @@ def as_bytes(text: str) -> str:
 class Doing:
     """One command that a keeper does, and what a person answers meanwhile.
 
-    A keeper waits for nobody. Where a person is to be asked, it has done nothing yet, and does the
-    command again from the start with the answers that it is then sent.
+    A keeper does not wait for a person. Where one must be asked, it stops before it has changed
+    anything. It is then sent the answers, and does the command again from the start.
     """
 
     def __init__(

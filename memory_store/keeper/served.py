@@ -1,7 +1,7 @@
 """Where a vault is served on this machine, so that commands can lead to its pages.
 
-Boundary: an address without any token, in a file of the user's own folder of sockets. Whoever
-follows it signs in as on any visit.
+Boundary: the address is in a file in the user's own folder of sockets, and holds no token. Whoever
+opens it has to sign in as usual.
 """
 
 from __future__ import annotations
