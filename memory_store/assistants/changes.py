@@ -1,7 +1,7 @@
 """Change notices: what tells a client that a memory it subscribed to, or the landscape, changed.
 
-It looks at the vault every second, because other programs may write to it, too. It does so only while
-there is a subscription.
+It looks at the vault every second, because other programs may write to it, too. It does so only
+while there is a subscription.
 
 Boundary: of a memory its address goes out, to a client that named it before and whose assistant may
 read it; a change of any other is not told.
