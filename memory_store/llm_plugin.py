@@ -22,6 +22,7 @@ import llm
 
 from memory_store.errors import BadInputError, LockedError, MemoryStoreError
 from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES
+from memory_store.text.token_count import TOKEN_CHARACTERS
 
 if TYPE_CHECKING:
     from memory_store.records import Memory as Opened
@@ -32,7 +33,6 @@ DATABASE_VARIABLE = "MEMORY_STORE_DB"
 FOUND_AT_ONCE = 8  # as for an answer: what is not among the first few was not found
 SEARCH_BUDGET = 2_000  # tokens of titles and previews that one search gives a model
 READ_AT_ONCE = 16_000  # characters of a text, about 4,000 tokens
-CHARACTERS_A_TOKEN = 4
 SHOWN = ("id", "title", "type", "created", "topics", "collection", "preview", "complete")
 """What a model sees of a result."""
 
@@ -154,7 +154,7 @@ def _fragments(store: "MemoryStore", query: str) -> list[llm.Fragment]:
 
     response = store.search(query, limit=ANSWER_SOURCES)
     memories = [store.get(row.id, refs=False) for row in response.rows]
-    sources = numbered_sources(response, memories, ANSWER_BUDGET * CHARACTERS_A_TOKEN)
+    sources = numbered_sources(response, memories, ANSWER_BUDGET * TOKEN_CHARACTERS)
     return [
         llm.Fragment(  # type: ignore[no-untyped-call]
             f"{_head(one.memory)}\n\n{one.text}", source=f"memory:{one.memory.id}"

@@ -25,9 +25,9 @@ from memory_store.records import (
     SearchResponse,
 )
 from memory_store.search.query.language import parse
+from memory_store.text.token_count import TOKEN_CHARACTERS
 
 LEAST_BUDGET = 100
-CHARACTERS_A_TOKEN = 4  # as for the budget of a search; the model's own tokenizer is not known
 LEAST_CHARACTERS = 400  # of a source: where the budget is too small for all, the last stay away
 SECONDS = 120.0  # for the whole answer; it is read while it arrives, and can be interrupted
 MOST_ANSWER = 20_000  # characters
@@ -78,7 +78,8 @@ def answer(
     """
     if budget < LEAST_BUDGET:
         raise BadInputError(f"budget: at least {LEAST_BUDGET} tokens are needed", "budget")
-    sources = numbered_sources(response, memories, budget * CHARACTERS_A_TOKEN)
+    # the model's own tokenizer is not known
+    sources = numbered_sources(response, memories, budget * TOKEN_CHARACTERS)
     if not sources:
         return Answer(response.query, response)
     mark = secrets.token_hex(8)
