@@ -186,7 +186,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("datasette_hybrid.vaults.vault.time", made)
+    monkeypatch.setattr("datasette_hybrid.vaults.hours.time", made)
     return made
 
 
