@@ -127,7 +127,8 @@ class Counts(Struct):
     """What an import has done so far.
 
     ``forgotten`` names memories that were pruned, ``vanished`` those whose records are gone.
-    ``kinds`` counts what was imported or replaced, by kind. ``hints`` say what would make more of what was imported.
+    ``kinds`` counts what was imported or replaced, by kind. ``hints`` say what
+    would make more of what was imported.
     """
 
     imported: int = 0

@@ -26,8 +26,14 @@ from memory_store.records import MemoryDraft
 EXTRA = "pip install 'datasette-hybrid[documents]'"
 MAIL = "eml"
 LABELS = {
-    **{"pdf": "PDF", "docx": "Word", "pptx": "PowerPoint", "sheets": "spreadsheet"},
-    **{"html": "web page", "epub": "book", "ipynb": "notebook", MAIL: "mail"},
+    "pdf": "PDF",
+    "docx": "Word",
+    "pptx": "PowerPoint",
+    "sheets": "spreadsheet",
+    "html": "web page",
+    "epub": "book",
+    "ipynb": "notebook",
+    MAIL: "mail",
 }
 FROM_LINE = b"From "  # begins a message in a mailbox (RFC 4155)
 
