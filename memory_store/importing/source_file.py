@@ -278,6 +278,7 @@ class Reader(Struct, frozen=True):
     by its path, so neither uploaded nor piped in. ``in_work_trees``: taken from a Git work tree; in
     another folder it is left unless it is named or matched by a pattern. ``within`` names readers
     that would take the file, too: of an export that ``of`` knows by its content, this one does.
+    ``label`` is what a report calls this kind of memories; empty where that is the name.
     """
 
     name: str
@@ -291,6 +292,7 @@ class Reader(Struct, frozen=True):
     in_work_trees: bool = False
     within: tuple[str, ...] = ()
     of: Callable[[SourceFile], bool] = lambda file: False
+    label: str = ""
 
 
 def is_binary(head: bytes) -> bool:

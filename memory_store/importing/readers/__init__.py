@@ -20,12 +20,15 @@ from memory_store.importing.readers import (
     anki,
     bookmarks,
     code,
+    conversations,
     csv,
     documents,
     enex,
     highlights,
     json,
+    keep,
     markdown,
+    mem0,
     notion,
     sqlite,
 )
@@ -63,6 +66,14 @@ READERS: list[Reader] = [
     *notion.READERS,
     code.READER,
 ]
+PROGRAMS = frozenset(
+    {
+        *(conversations.CHATGPT, conversations.CLAUDE, keep.SOURCE, mem0.SOURCE, enex.SOURCE),
+        *(notion.SOURCE, anki.SOURCE, highlights.KINDLE, highlights.READWISE),
+        *(bookmarks.BROWSER, bookmarks.POCKET, bookmarks.INSTAPAPER, bookmarks.RAINDROP),
+    }
+)
+"""What readers of exports give as the source of a memory."""
 
 
 def register(reader: Reader) -> None:
@@ -92,6 +103,17 @@ def reader_of(file: SourceFile) -> Reader:
     there = [one for one in READERS if one.binary and not (one.on_disk and file.content)]
     head = file.head() if there else b""
     return next((one for one in there if one.sniff(head)), named)
+
+
+def label_of(file: SourceFile, draft: MemoryDraft) -> str:
+    """What a report calls the kind of a memory in a file: the program that exported it, or else
+    the format of the file."""
+    if draft.source in PROGRAMS:
+        return draft.source or ""
+    if file.kind == STDIN:
+        return "standard input"
+    named = reader_named(file.kind)
+    return named.label or named.name
 
 
 def read_file(file: SourceFile, limits: Limits = LIMITS) -> Iterator[Item]:
