@@ -210,7 +210,7 @@ def functions_of(datasette: Any, database: str, *, silent: bool = False) -> Hybr
             if named in (None, database):
                 raise
             return StoreAndGrants(None, NO_GRANTS)  # as where there is one, but not for the asker
-        vault.check_answers()
+        vault.server.check()
         grants = asker.get().on(vault.database)
         if not grants:
             return StoreAndGrants(None, NO_GRANTS)

@@ -106,6 +106,8 @@ class Address(type(Path())):  # type: ignore[misc]
     def with_name(self, name: str) -> Address:
         raise BadInputError(f"{self} is no file: nothing lies beside it", "DB")
 
+    __truediv__ = with_name
+
     def of_vault(self, name: str) -> Address:
         """The address of another vault of the same database."""
         options = _query({**self.options, VAULT: name})

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from memory_store.actions.action import Declared, action
+from memory_store.addresses import is_address
 from memory_store.errors import MemoryStoreError, ReadOnlyError
 from memory_store.importing.job import ImportJob, ImportRequest
 from memory_store.records import MemoryChange, MemoryDraft, search_request
 from memory_store.session import unlock
+from memory_store.sqlite import FileAccess
 from memory_store.store import Code, Collections, Keys, MemoryStore, Review, Searches, Trail, Trash
 from memory_store.vault.audit_events import ACTIONS, FAILED_UNLOCK, IMPORT, LOCK, UNLOCK
 from memory_store.vault.storage.file_access import file_access
@@ -190,6 +192,8 @@ def unwritable(
     store.keys.share("work", greeting)
     store.lock()
     for_reading = file_access(store.path, immutable=True)
+    if is_address(store.path):
+        for_reading = FileAccess("its server is a standby")
     monkeypatch.setattr(unlock, "file_access", lambda path: for_reading)
     return MemoryStore.open(store.path, key_file=key_file)
 

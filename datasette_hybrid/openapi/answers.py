@@ -319,6 +319,10 @@ class ImportJob(Struct):
     imported: Count
     replaced: Count
     unchanged: Count
+    kinds: Annotated[
+        dict[str, int],
+        Meta(description="How many were imported or replaced, by format or exporting program"),
+    ]
     embedding: Annotated[
         tuple[int, ...] | None,
         Meta(description="Of the batch at work: passages that are embedded, and how many it has"),

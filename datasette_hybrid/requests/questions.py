@@ -28,7 +28,8 @@ from ..permissions.asker import asker
 from ..permissions.grants import may_see
 from ..vaults.embedding import lacks_vectors
 from ..vaults.registry import WATCH_SECONDS, UnreadableVaultError, vaults_of
-from ..vaults.vault import AwayError, Vault
+from ..vaults.server import AwayError
+from ..vaults.vault import Vault
 from .admission import QueueFullError, TooManyAttemptsError, work
 from .turns import let_others_go_first, turn_to_search
 
@@ -122,7 +123,7 @@ async def vault_now(
 ) -> tuple[Vault, Grants]:
     """What :func:`vault_for` returns or raises, before any of the body is read."""
     vault = await visible_vault(datasette, request, database)
-    vault.check_answers()
+    vault.server.check()
     grants = asker.get().on(vault.database)
     if vault.locked:
         raise errors.LockedError(f"{vault.database} is locked: unlock it first")

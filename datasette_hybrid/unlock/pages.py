@@ -39,7 +39,7 @@ LACKS_DEVICE_KEY = (
 async def unlock(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/unlock``."""
     vault = await questions.visible_vault(datasette, request)
-    vault.check_answers()
+    vault.server.check()
     if request.method != "POST":
         return await unlock_page(datasette, request, vault)
     given = await questions.parameters(request)

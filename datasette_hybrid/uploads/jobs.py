@@ -177,8 +177,9 @@ class Job:
         """Where it is, as JSON data. ``embedding``: what is embedded in the background, for those
         who may search there.
 
-        Without the right to read, replaced and unchanged are one number: which memories were there
-        just as uploaded would confirm what they say.
+        Without the right to read, replaced and unchanged are one number, and kinds, which leave out
+        the unchanged, are not counted: which memories were there just as uploaded would confirm
+        what they say.
         """
         report = self.report
         summary = None if report is None else report.summary()
@@ -189,7 +190,9 @@ class Job:
                 f"imported {report.imported}, replaced or unchanged {known}, "
                 f"skipped {report.skipped}, failed {report.failed}"
             )
-            report = None if self.running else replace(report, replaced=known, unchanged=0)
+            report = (
+                None if self.running else replace(report, replaced=known, unchanged=0, kinds={})
+            )
             ids = ()
         shown = report or ImportReport()
         return {
@@ -207,6 +210,7 @@ class Job:
             "imported": shown.imported,
             "replaced": shown.replaced,
             "unchanged": shown.unchanged,
+            "kinds": dict(shown.kinds),
             "failures": [list(pair) for pair in shown.failures[:SHOWN]],
             "skips": [list(pair) for pair in shown.skips[:SHOWN]],
             "warnings": [list(pair) for pair in shown.warnings[:SHOWN]],

@@ -100,7 +100,7 @@ class Vaults:
         """Open what the configuration and the environment have keys for, and watch the clock."""
         for vault in self._each():
             vault.open_configured()  # a vault that cannot be opened says so, and is not in the way
-            if vault.problem is None and vault.answers:
+            if vault.problem is None and vault.server.answers:
                 vault.log(vault.state())
         self._started = True
         watcher = threading.Thread(

@@ -12,7 +12,6 @@ from __future__ import annotations
 import secrets
 import sys
 import threading
-import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -29,7 +28,10 @@ from ..permissions.asker import NO_ASKER, asker
 from ..permissions.membership import Membership
 from ..permissions.sessions import Sessions
 from . import opening
+from .file_stamps import same_file, stamp
+from .hours import Hours
 from .questions import Pairs, Questions
+from .server import Server
 from .upkeep import Upkeep
 from .views import Views
 
@@ -43,21 +45,6 @@ SUPERSEDED = "the key that opened it was replaced or removed"
 
 class AnotherKeyError(MemoryStoreError):
     """The vault is open with another principal's key, which may read other collections."""
-
-
-class AwayError(StorageError):
-    """The server that keeps the vault does not answer (HTTP 503): try again in a moment."""
-
-
-class Moment:
-    """A point in time that survives both a suspended laptop and a clock set back."""
-
-    def __init__(self) -> None:
-        self.monotonic, self.wall = time.monotonic(), time.time()
-
-    def elapsed(self) -> float:
-        """Seconds since, by whichever clock says more: one stands still in suspend."""
-        return max(time.monotonic() - self.monotonic, time.time() - self.wall)
 
 
 class Vault:
@@ -92,20 +79,20 @@ class Vault:
         self.sessions = Sessions()
         self.views = Views()
         self.upkeep = Upkeep(settings, self.log)
+        self.server = Server(database, self.log)
         self.tables = tables
         self.vault_id = ""
         self.strict = True  # until it was opened once: nothing is shown that might be sealed
         self.unlock_id: str | None = None
         self.problem: str | None = None
-        self._away: str | None = None
         self._store: MemoryStore | None = None
         self._resting = False
         self._membership: Membership | None = None
         self._members_unknown = False
         self._older_unshown = False
         self._revision: int | None = None
-        self._file = _stamp(path)
-        self._opened = self._used = Moment()
+        self._file = stamp(path)
+        self._hours = Hours(settings)
         self._times_locked = 0
         self._lock, self._holders = threading.RLock(), 0
         self._to_close = ExitStack()
@@ -130,7 +117,7 @@ class Vault:
     @property
     def locked(self) -> bool:
         """Whether it has to be unlocked before a use. Never waits, and wipes nothing."""
-        return not self._resting and (self._store is None or self._is_due())
+        return not self._resting and (self._store is None or self._hours.over)
 
     @property
     def is_open(self) -> bool:
@@ -162,7 +149,7 @@ class Vault:
         with self._held():
             store = self._present()
             if counts:
-                self._used = Moment()
+                self._hours.use()
             return store.limited_to(
                 scope, creating=creating, readable=readable, disclosed=disclosed, writer=writer
             )
@@ -179,20 +166,6 @@ class Vault:
             self.rest_if_due()
             return self._store is None and self._resting
 
-    @property
-    def answers(self) -> bool:
-        """Whether the server that keeps it answers, as far as is known. A file always does."""
-        return self._away is None
-
-    def check_answers(self) -> None:
-        """Raise :class:`AwayError` while the server that keeps the vault does not answer.
-
-        Never waits: while it is away the clock alone asks it, and no request does.
-        """
-        away = self._away
-        if away is not None:
-            raise AwayError(away)
-
     def follow_server(self) -> None:
         """Note whether the server that keeps the vault answers. Waits for it: for a thread.
 
@@ -200,21 +173,19 @@ class Vault:
         and when the one that opened it was replaced or removed meanwhile.
         """
         store, address = self._store, self.settings.storage
-        if address is None or self.tables is None or (store is None and self._away is None):
+        if address is None or self.tables is None or (store is None and self.server.answers):
             return
         try:
             there = opening.copy_what_is_clear(address, self.access, self.tables)
             if there is None:
                 raise opening.none_there(address)
         except StorageError as error:
-            self._note_away(error)
+            self.server.note_away(error)
             return
         except host.sqlite3.Error as error:
             self.note_problem(f"its tables are out of date: {host.plain_cause(error)}")
             return
-        if self._away is not None:
-            self._away = None
-            self.log("its server answers again")
+        self.server.note_back()
         exchanged = there != self.vault_id
         if store is not None and (exchanged or store.keys.superseded()):
             with self._held():
@@ -222,11 +193,6 @@ class Vault:
                     self.strict = self.strict or exchanged
                     why = "another vault stands in its place" if exchanged else SUPERSEDED
                     self._wipe(why, exchanged=exchanged)
-
-    def _note_away(self, error: StorageError) -> None:
-        if self._away is None:
-            self.log(str(error).removeprefix(f"{self.database}: "))
-        self._away = str(error)
 
     def keep_question(self, scope: Scope, by: Hashable, asked: Pairs) -> str | None:
         """A name for a private search, until the lock. Counts as a use of the vault by the asker.
@@ -244,16 +210,16 @@ class Vault:
         While the keys rest, what was known holds as long as the file's settings are the same; after
         a change the keys are read again, since grants cannot be read without them. Where that
         fails or takes long, no actor gets any meanwhile: ``None``. So it is while its server is
-        away: see :meth:`check_answers`.
+        away: see :meth:`.Server.check`.
         """
-        if self._away is not None:
+        if not self.server.answers:
             return None
         try:
             return self._known_members()
         except StorageError as error:
             if self.settings.storage is None:
                 raise
-            self._note_away(error)
+            self.server.note_away(error)
             return None
 
     def _known_members(self) -> Membership | None:
@@ -296,7 +262,7 @@ class Vault:
             with self._held():
                 if self._store is not None:
                     return
-                times, file = self._times_locked, _stamp(self.path)
+                times, file = self._times_locked, stamp(self.path)
             try:
                 access = self._choose()
                 found = opening.open_configured(self.path, self.settings, access)
@@ -304,13 +270,13 @@ class Vault:
                 unforeseen = f"{self.path.name} cannot be opened ({type(error).__name__})"
                 known = isinstance(error, MemoryStoreError)
                 if isinstance(error, StorageError) and self.settings.storage is not None:
-                    self._note_away(error)
+                    self.server.note_away(error)
                     self.open_when_used()  # once it is back
                     return
                 self.note_problem(f"locked: {error if known else unforeseen}")
                 return
             with self._held():
-                unchanged = times == self._times_locked and _is_same(file, _stamp(self.path))
+                unchanged = times == self._times_locked and same_file(file, stamp(self.path))
                 if found is None:
                     self._resting = self._resting and not unchanged
                 elif unchanged and self._store is None:
@@ -392,14 +358,9 @@ class Vault:
     def rest_if_due(self) -> None:
         """Wipe the keys when the idle or the absolute time-out has passed."""
         with self._held():
-            if self._store is not None and self._is_due():
+            if self._store is not None and self._hours.over:
                 self.audit.note_server("lock")
                 self._wipe()
-
-    def _is_due(self) -> bool:
-        idle, absolute = self.settings.idle_seconds, self.settings.absolute_seconds
-        too_idle = bool(idle) and self._used.elapsed() >= idle
-        return too_idle or (bool(absolute) and self._opened.elapsed() >= absolute)
 
     def closing(self) -> tuple[float | None, float | None] | None:
         """In how many seconds of no use it locks itself, and in how many in any case.
@@ -408,11 +369,7 @@ class Vault:
         """
         if self._store is None or self._resting:
             return None
-        idle, absolute = self.settings.idle_seconds, self.settings.absolute_seconds
-        return (
-            max(0.0, idle - self._used.elapsed()) if idle else None,
-            absolute - self._opened.elapsed() if absolute else None,
-        )
+        return self._hours.left()
 
     def follow_file(self) -> None:
         """Wipe the keys when another file was put in place of the one they belong to.
@@ -429,11 +386,11 @@ class Vault:
                 except StorageError as error:
                     self.note_problem(f"locked: {error}")
                 self._wipe("another program wrote to its file, which was read without locks")
-            before, now = self._file, _stamp(self.path)
+            before, now = self._file, stamp(self.path)
             if now == before:
                 return
             try:
-                same = _is_same(before, now) and (
+                same = same_file(before, now) and (
                     opening.vault_in(self.path, self.access) == self.vault_id
                 )
             except StorageError:
@@ -448,7 +405,7 @@ class Vault:
     def write_audit(self) -> None:
         """Write what was heard meanwhile, where the vault is open."""
         store = self._store
-        if store is not None and self.answers:
+        if store is not None and self.server.answers:
             self.audit.write(store)
 
     def _adopt(self, store: MemoryStore, source: str) -> None:
@@ -461,7 +418,7 @@ class Vault:
         self.problem = None
         self.opened_by = source
         self._members_unknown = False
-        self._opened = self._used = Moment()
+        self._hours.begin()
         older = store.first_warning()
         self._older_unshown = older is not None
         if older is not None:
@@ -489,7 +446,7 @@ class Vault:
             return
         if exchanged:
             self.audit.forget()
-        elif self.answers:
+        elif self.server.answers:
             if self._resting:
                 self._remember_members(store)
             self.audit.write(store)
@@ -519,25 +476,3 @@ def _warm(store: MemoryStore) -> None:
         store.warm()
     except MemoryStoreError as error:
         print(f"datasette-hybrid: {error}", file=sys.stderr)
-
-
-Stamp = tuple[tuple[int, int], int, int]
-
-
-def _is_same(before: Stamp | None, now: Stamp | None) -> bool:
-    """Whether both are of one file, also where it was written to between."""
-    return before is not None and now is not None and before[0] == now[0]
-
-
-def _stamp(path: Path) -> Stamp | None:
-    """Which file lies there, and when it was last changed; ``None`` where there is none.
-
-    Always the same on a server, which is asked by the clock alone: :meth:`Vault.follow_server`.
-    """
-    if isinstance(path, host.Address):
-        return (0, 0), 0, 0
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return (status.st_dev, status.st_ino), status.st_mtime_ns, status.st_size

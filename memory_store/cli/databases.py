@@ -5,7 +5,11 @@ Boundary: sealed rows pass, and no key is needed. A password of a database is as
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,31 +18,91 @@ from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_json
 from memory_store.cli.vault_argument import VaultCommand, VaultPath, database_argument
 
+if TYPE_CHECKING:
+    from memory_store.vault.storage.transfer import Follow
+
 
 @click.command(cls=VaultCommand)
 @database_argument
 @click.argument("target", type=VaultPath())
+@click.option("--follow", is_flag=True, help="Go on copying what is written, until Ctrl-C")
+@click.option(
+    "--until-idle",
+    type=click.FloatRange(min=0.1),
+    metavar="SECONDS",
+    help="Follow until nothing was written for so long",
+)
 @json_option("Print how many rows of which table as JSON")
-def copy(database: Path, target: Path, as_json: bool) -> None:
+def copy(
+    database: Path, target: Path, follow: bool, until_idle: float | None, as_json: bool
+) -> None:
     """Copy the vault to another place: a file, or a PostgreSQL database.
 
     \b
     memory-store copy notes.db postgresql://ann@db.example/work
     memory-store copy postgresql://ann@db.example/work notes.db
+    memory-store copy notes.db postgresql://ann@db.example/work --follow
 
     Needs no key: the copy is as sealed as the vault and opens with the same keys. It has its name
     once every row was read back and is equal. Stopped, it goes on where it was when it is run
-    again. What is written to the vault meanwhile is not in it.
+    again. What is written to the vault meanwhile is not in it, unless you --follow: then programs
+    go on writing, and you end them before Ctrl-C, which finishes the copy.
     """
     from memory_store.vault.storage.transfer import copy_vault
 
-    with Progress() as progress:
-        copied = copy_vault(database, target, progress)
+    with Progress() as progress, ExitStack() as stack:
+        followed = follow or until_idle
+        wanted = stack.enter_context(_cut_over(progress, until_idle)) if followed else None
+        copied = copy_vault(database, target, progress, wanted)
     if as_json:
-        write_json({"target": str(target), "rows": copied.rows, "resumed": copied.resumed})
-        return
-    again = f", {copied.resumed:,} of them earlier" if copied.resumed else ""
-    click.echo(f"{target}: {copied.total:,} rows{again}, all read back and equal")
+        said = {"rows": copied.rows, "resumed": copied.resumed, "commit": copied.commit}
+        write_json({"target": str(target), **said, "behind": copied.behind})
+    else:
+        again = f", {copied.resumed:,} of them earlier" if copied.resumed else ""
+        click.echo(
+            f"{target}: {copied.total:,} rows{again}, all read back and equal: "
+            f"complete up to commit {copied.commit:,}"
+        )
+    if copied.behind:
+        click.echo(
+            f"{database} was written to since. What was committed after {copied.commit:,} is not "
+            "in the copy.",
+            err=True,
+        )
+    elif wanted:
+        click.echo(f"Nothing was written since: let programs use {target} from now on.", err=True)
+
+
+@contextmanager
+def _cut_over(progress: Progress, idle: float | None) -> Iterator[Follow]:
+    """How to follow: until Ctrl-C. A second one stops at once, and the copy keeps for later."""
+    from memory_store.vault.storage.transfer import Follow
+
+    begun = False
+
+    def at(commit: int, rows: int) -> None:
+        nonlocal begun
+        if not begun:
+            begun = True
+            progress.clear()
+            click.echo(
+                f"Copied up to commit {commit:,}; follows what is written. When no program writes "
+                "to it any more, Ctrl-C finishes the copy.",
+                err=True,
+            )
+        progress(f"up to commit {commit:,}", rows, logged=f"up to commit {commit:,}")
+
+    def finish(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        click.echo("Finishes the copy. Ctrl-C again stops it: then run it again later.", err=True)
+        following.stop.set()
+
+    following = Follow(at, idle)
+    earlier = signal.signal(signal.SIGINT, finish)
+    try:
+        yield following
+    finally:
+        signal.signal(signal.SIGINT, earlier)
 
 
 @click.group()

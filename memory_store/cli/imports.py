@@ -209,6 +209,8 @@ def _print_report(report: ImportReport, dry_run: bool, verbose: bool) -> None:
     print_names("would be forgotten" if dry_run else "forgotten", report.forgotten, verbose)
     print_names("gone from its source, kept here", report.vanished, verbose)
     click.echo(f"{'dry run: ' if dry_run else ''}{report.summary()}")
+    if report.kinds and (dry_run or verbose):
+        click.echo(f"by kind: {report.by_kind()}")
     if report.vanished:
         click.echo("to forget what is gone: the same import with --prune", err=True)
     if report.skips and not verbose:
@@ -251,6 +253,7 @@ def print_degraded(lines: Iterable[str]) -> None:
 def report_object(report: ImportReport, dry_run: bool) -> dict[str, Any]:
     values = asdict(report)
     values["moved"] = [{"from": old, "to": new} for old, new in report.moved]
+    values["skipped_for"] = report.why_skipped()
     for name in ("failures", "skips", "warnings"):
         values[name] = [{"name": where, "reason": reason} for where, reason in values[name]]
     return {"ok": not report.failed, "dry_run": dry_run, **values}

@@ -46,7 +46,7 @@ class Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._clear()
+        self.clear()
 
     def __call__(
         self,
@@ -91,7 +91,7 @@ class Progress:
         files, of = self._files
         if not self._announced and of >= MANY_FILES:
             self._announced = True
-            self._clear()
+            self.clear()
             click.echo(
                 f"{of:,} files: what is new is embedded, for search by meaning, and that takes "
                 "most of the time. Stop it at any moment (Ctrl-C): run again, it goes on. With "
@@ -112,7 +112,7 @@ class Progress:
         if memories < MANY_FILES:
             return
         self._announced = True
-        self._clear()
+        self.clear()
         click.echo(
             f"{memories:,} memories can be searched by words and topics now. For search by meaning "
             "they are embedded, the newest first, and that takes most of the time. Stop it at any "
@@ -120,7 +120,8 @@ class Progress:
             err=True,
         )
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Take the line away, before something else is printed."""
         if self._shown and self._drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()

@@ -33,13 +33,14 @@ UNEMBEDDED_BATCH = 8  # times as large where nothing is embedded: commits would 
 class Pending(Struct, frozen=True):
     """A draft to be written: new, or replacing the memory that has the same origin.
 
-    ``name`` is what messages call it.
+    ``name`` is what messages call it, ``kind`` what it is counted as.
     """
 
     draft: MemoryDraft
     origin: Origin
     replaces: str | None
     name: str
+    kind: str
 
 
 class Batch:
@@ -121,7 +122,9 @@ class Batch:
         for number, item in enumerate(pending):
             if number in refused:
                 self._counts.fail(item.name, refused[number])
-            elif item.replaces is None:
+                continue
+            self._counts.kinds[item.kind] += 1
+            if item.replaces is None:
                 self._counts.imported += 1
             else:
                 self._counts.replaced += 1

@@ -15,7 +15,7 @@ from memory_store.importing.batch import Batch, Pending
 from memory_store.importing.counterparts import Counterpart, Counterparts
 from memory_store.importing.job import ADD, REPLACE, Counts
 from memory_store.importing.ledger import FileMark, Ledger
-from memory_store.importing.readers import read_file, reader_named, reader_of
+from memory_store.importing.readers import label_of, read_file, reader_named, reader_of
 from memory_store.importing.source_file import LIMITS, STDIN, Remark, Skip, SourceFile
 from memory_store.records import MemoryDraft
 from memory_store.vault.rows import Origin
@@ -126,6 +126,7 @@ class FileImporter:
 
         ``moved``: the memory that the same note was under another path, and that path.
         """
+        kind = label_of(file, draft)
         draft = self._shaped(draft, file)
         name = f"{file.name}: {draft.ref or draft.id}"
         identity = draft.id if draft.ref is None else draft.ref
@@ -145,7 +146,7 @@ class FileImporter:
             return
         counterpart = self._counterpart(file, draft) if known is None else None
         if counterpart is not None:
-            self._take_counterpart(counterpart, draft, name)
+            self._take_counterpart(counterpart, draft, name, kind)
             return
         foreign = known is not None and known.origin not in (None, origin_tag)
         if foreign or (draft.id and draft.id.lower() in self._batch.ids):
@@ -153,10 +154,10 @@ class FileImporter:
             return
         origin = Origin(origin_tag, draft_tag, file_tag)
         if known is None and moved is not None and draft.id is None:
-            self._batch.put(Pending(draft, origin, moved[0], name))
+            self._batch.put(Pending(draft, origin, moved[0], name, kind))
             self._counts.moved.append((moved[1], file.ref))
             return
-        self._batch.put(Pending(draft, origin, known.memory if known else None, name))
+        self._batch.put(Pending(draft, origin, known.memory if known else None, name, kind))
 
     def _shaped(self, draft: MemoryDraft, file: SourceFile) -> MemoryDraft:
         """The draft with the caller's type and topics, and with its origin spelled out.
@@ -178,12 +179,14 @@ class FileImporter:
             self._counterparts = Counterparts(self._ledger.vault, self._ledger.collection)
         return self._counterparts.find(file, draft)
 
-    def _take_counterpart(self, found: Counterpart, draft: MemoryDraft, name: str) -> None:
+    def _take_counterpart(
+        self, found: Counterpart, draft: MemoryDraft, name: str, kind: str
+    ) -> None:
         if found.same:
             self._counts.unchanged += 1
         elif self._differing == REPLACE:  # it goes on being a memory of its own source
             draft = replace(draft, source=found.source, ref=found.ref)
-            self._batch.put(Pending(draft, found.origin, found.memory, name))
+            self._batch.put(Pending(draft, found.origin, found.memory, name, kind))
         else:
             self._counts.fail(name, DIFFERS)
 

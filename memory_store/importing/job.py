@@ -6,6 +6,7 @@ Boundary: holds names of files and, of an upload, the files themselves; no key.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,8 @@ class Counts(Struct):
     """What an import has done so far.
 
     ``forgotten`` names memories that were pruned, ``vanished`` those whose records are gone.
-    ``hints`` say what would make more of what was imported.
+    ``kinds`` counts what was imported or replaced, by kind. ``hints`` say what
+    would make more of what was imported.
     """
 
     imported: int = 0
@@ -137,6 +139,7 @@ class Counts(Struct):
     moved: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[tuple[str, str]] = field(default_factory=list)
     hints: list[str] = field(default_factory=list)
+    kinds: Counter[str] = field(default_factory=Counter)
     _failures: list[tuple[str, str]] = field(default_factory=list)
     _skips: list[tuple[str, str]] = field(default_factory=list)
     _ids: list[str] = field(default_factory=list)
@@ -172,4 +175,5 @@ class Counts(Struct):
             vanished=tuple(self.vanished),
             moved=tuple(self.moved),
             warnings=tuple(self.warnings),
+            kinds=dict(self.kinds.most_common()),
         )

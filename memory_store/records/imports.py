@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 LISTED_IDS = 1_000
 """Ids in one report: 36 KB of JSON, and more than a reader looks through one by one."""
@@ -50,6 +51,8 @@ class ImportReport(Struct, frozen=True):
     its source had it, ``vanished`` the same of those that are gone there and kept here. ``moved``
     pairs the old with the new name of a file that was renamed; its memories count as replaced.
     ``warnings`` pair the name of what was imported all the same with what is wrong with it.
+    ``kinds`` counts what was imported or replaced by what it was: a format (``Markdown``, ``PDF``),
+    or the program that exported it (``ChatGPT``).
     """
 
     imported: int = 0
@@ -66,6 +69,15 @@ class ImportReport(Struct, frozen=True):
     vanished: Sequence[str] = ()
     moved: Sequence[tuple[str, str]] = ()
     warnings: Sequence[tuple[str, str]] = ()
+    kinds: Mapping[str, int] = field(default_factory=dict)
+
+    def by_kind(self) -> str:
+        """``Markdown 3, PDF 1``, the most first; empty where nothing was imported or replaced."""
+        return ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.items())
+
+    def why_skipped(self) -> dict[str, int]:
+        """How many files or records were skipped for each reason, the most first."""
+        return dict(Counter(reason for _, reason in self.skips).most_common())
 
     def summary(self) -> str:
         """``imported N, unchanged N, replaced N, skipped N, failed N`` (and pruned, if any)."""

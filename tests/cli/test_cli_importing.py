@@ -85,6 +85,27 @@ def test_a_dry_run_changes_nothing(empty_vault: Vault, notes: Path) -> None:
     assert empty_vault.json("list") == []
 
 
+def test_a_dry_run_counts_what_it_found_by_kind_and_says_why_the_rest_is_skipped(
+    empty_vault: Vault, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    for name in ("a.md", "b.md", "c.txt", "d.png", "e.png"):
+        (folder / name).write_text(f"# Note {name}\n")
+    chat = {"id": "1", "title": "Soil", "mapping": {}, "current_node": None}
+    said = {"author": {"role": "user"}, "content": {"parts": ["Which soil?"]}}
+    chat["mapping"] = {"n": {"message": said, "parent": None, "children": []}}
+    export = tmp_path / "conversations.json"
+    export.write_text(json.dumps([chat]))
+    words = ("import", str(folder), str(export), "--dry-run")
+    assert "\nby kind: Markdown 2, text 1, ChatGPT 1\n" in empty_vault.run(*words).stdout
+    report = empty_vault.json(*words)
+    assert report["kinds"] == {"Markdown": 2, "text": 1, "ChatGPT": 1}
+    assert report["skipped_for"] == {"no reader for .png": 2}
+    assert empty_vault.json("import", str(folder))["kinds"] == {"Markdown": 2, "text": 1}
+    assert empty_vault.json(*words)["kinds"] == {"ChatGPT": 1}
+
+
 def test_a_backup_opens_with_the_same_key(vault: Vault, tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere" / "copy.db"
     copy.parent.mkdir()

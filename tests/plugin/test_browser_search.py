@@ -303,7 +303,8 @@ def test_keys_move_through_the_results(open_address: str, page: Any) -> None:
 
 def test_four_keys_lead_from_the_query_to_the_third_result(open_address: str, page: Any) -> None:
     page.goto(open_address + NOTES)
-    page.keyboard.type("tomatoes")  # the page opens in the query
+    page.locator("#hy-q:focus").wait_for()  # the page opens in the query
+    page.keyboard.type("tomatoes")
     page.locator("#hy-live", has_text="3 results: tomatoes").wait_for(state="attached")
     third = titles(page)[2]
     page.keyboard.press("Enter")  # they are answered: to the first, as by the arrow

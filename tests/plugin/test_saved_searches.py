@@ -194,9 +194,9 @@ async def test_a_reader_that_asks_again_and_again_keeps_no_vault_open(served: Se
     root = served.by("root")
     row = await saved(root, q="tomatoes")
     token = (await feed(root, row))["token"]
-    before = served.vault._used
+    before = served.vault._hours.used
     assert (await read(served, row, token)).status_code == 200
-    assert served.vault._used is before
+    assert served.vault._hours.used is before
 
 
 async def test_what_cannot_be_saved_is_refused_by_name(served: Served) -> None:

@@ -15,7 +15,7 @@ from datasette_hybrid.permissions import sessions
 from datasette_hybrid.requests import admission
 from datasette_hybrid.unlock import attempts
 from datasette_hybrid.unlock import pages as unlocking
-from datasette_hybrid.vaults.vault import Moment
+from datasette_hybrid.vaults.hours import Moment
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
@@ -186,7 +186,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("datasette_hybrid.vaults.vault.time", made)
+    monkeypatch.setattr("datasette_hybrid.vaults.hours.time", made)
     return made
 
 

@@ -105,6 +105,9 @@ async def test_one_file_may_be_the_body_itself(served: Served) -> None:
 async def test_a_trial_writes_nothing(served: Served) -> None:
     trial = await imported(served.by("wanda"), NOTES, dry_run="1")
     assert (trial["imported"], trial["dry_run"]) == (4, True)
+    assert trial["kinds"] == {}, "it would tell a writer who may not read what was there"
+    kinds = (await imported(served.by("root"), NOTES, dry_run="1"))["kinds"]
+    assert kinds == {"Markdown": 1, "text": 1, "JSON": 1, "CSV": 1}
     rows = (await served.by("bob").get(".json?q=lanterns&mode=keyword")).json()["rows"]
     assert rows == []
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -172,3 +174,49 @@ def test_no_acknowledged_write_is_lost_doubled_or_changed(
     assert (lost, strange, doubled) == ([], [], [])
     assert acknowledged > FAULTS
     assert sum(befallen.values()) == FAULTS
+
+
+VANISHING = """
+import socket, subprocess, sys, threading
+from pathlib import Path
+from types import SimpleNamespace
+from postgres_line import Line
+from memory_store.errors import StorageError
+from memory_store.store import MemoryStore
+
+interface = ["ip", "link", "set", "lo"]
+subprocess.run([*interface, "up"], check=True)
+listening = socket.create_server(("127.0.0.1", 0))
+line = Line(SimpleNamespace(folder=sys.argv[1]), listening, "")
+threading.Thread(target=line.accept, daemon=True).start()
+address = f"postgresql://owner@127.0.0.1:{listening.getsockname()[1]}/vaults?vault=vanishing"
+store, _ = MemoryStore.create(address, key_file=Path(sys.argv[2]))
+store.add("before")
+subprocess.run([*interface, "down"], check=True)
+for ask in (store.list, lambda: store.add("lost")):
+    try:
+        ask()
+    except StorageError as error:
+        print(error)
+subprocess.run([*interface, "up"], check=True)
+print(*(one.text for one in store.list()))
+"""
+
+
+def test_a_server_that_vanishes_without_a_word_is_said_to_be_away(
+    fragile: Server, key_file: Path, private_folders: Path
+) -> None:
+    """In a network of its own, whose only interface goes down. Unnoticed it would take minutes."""
+    alone = ["unshare", "--net", sys.executable, "-c", VANISHING]
+    if (
+        not shutil.which("ip")
+        or subprocess.run(["unshare", "--net", "true"], check=False).returncode
+    ):
+        pytest.skip("no network of its own can be made here")
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+    words = [*alone, str(fragile.folder), str(key_file)]
+    done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=40, check=False)
+    assert done.returncode == 0, done.stderr
+    *away, back = done.stdout.splitlines()
+    assert ["the database is away" in line for line in away] == [True, True]
+    assert back == "before"

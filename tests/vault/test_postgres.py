@@ -108,7 +108,7 @@ def test_copies_both_ways_are_equal_and_answer_alike(
         copy_vault(origin, there)
 
 
-def test_a_copy_that_was_stopped_goes_on_unless_the_vault_was_written_to(
+def test_a_copy_that_was_stopped_goes_on_where_it_was_and_takes_what_was_written_since(
     make_store: Make, postgres: Server, key_file: Path, tiny_model: Path
 ) -> None:
     class Stopped(Exception):

@@ -10,9 +10,9 @@ import pytest
 from stopping import stopped
 
 from memory_store.errors import TamperedError
-from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.vault import topic_hashes
+from memory_store.vault.storage import Storage
 
 Make = Callable[..., MemoryStore]
 Rows = set[tuple[str, bytes]]
@@ -39,8 +39,14 @@ def other(filled: MemoryStore, key_file: Path, tiny_model: Path) -> Iterator[Mem
 
 
 def rows(store: MemoryStore) -> Rows:
-    with closing(connect(store.path, read_only=True)) as connection:
-        return set(connection.execute("select memory, topic from memory_topics"))
+    with closing(Storage.open(store.path, read_only=True)) as storage:
+        return set(storage.engine.execute("select memory, topic from memory_topics").fetchall())
+
+
+def write(store: MemoryStore, statement: str, values: tuple[object, ...] = ()) -> None:
+    """Change rows past the vault. No other program may have to be waited for."""
+    with closing(Storage.open(store.path, patience=0)) as storage, storage.transaction():
+        storage.engine.execute(statement, values)
 
 
 def found(store: MemoryStore, topic: str, collection: str = "work") -> set[str]:
@@ -87,10 +93,7 @@ def test_each_transaction_changes_a_few_rows_and_lets_others_write(filled: Memor
         now = rows(filled)
         changed.append(len(before ^ now))
         before = now
-        with closing(connect(filled.path)) as connection:
-            connection.execute("pragma busy_timeout = 0")
-            connection.execute("begin immediate")
-            connection.execute("rollback")
+        write(filled, "delete from memory_topics where memory = 'none'")
 
     filled.keys.rotate("work", progress=look)
     assert max(changed) <= BATCH
@@ -111,8 +114,9 @@ def test_stopped_anywhere_it_goes_on_when_run_again(
     assert len(found(filled, "otters")) == len(found(other, "otters")) == 4
     assert len(rows(filled)) == 2 * 18 + 2
     assert filled.verify()["failures"] == []
-    with closing(connect(filled.path)) as connection:
-        names = {name for (name,) in connection.execute("select name from vault_settings")}
+    with closing(Storage.open(filled.path, read_only=True)) as storage:
+        settings = storage.engine.execute("select name from vault_settings")
+        names = {name for (name,) in settings.fetchall()}
     assert not [name for name in names if name.startswith(topic_hashes.FILLING)]
 
 
@@ -128,8 +132,9 @@ def test_a_note_of_it_that_was_tampered_with_breaks_nothing_and_is_said(
     )
 
     def tamper(name: str, done: int, total: int | None) -> None:
-        with closing(connect(filled.path)) as connection:
-            connection.execute(next(statements, "select 1"))
+        for statement in statements:
+            write(filled, statement)
+            break
         other.add("Written in between.", topics=["all"], collection="work")
         assert other.topic_hash("all", "work")
 
@@ -142,7 +147,6 @@ def test_what_is_no_hash_stops_the_change_of_keys_and_is_named(
     filled: MemoryStore, value: bytes
 ) -> None:
     memory = next(iter(had(filled, "otters")))
-    with closing(connect(filled.path)) as connection:
-        connection.execute("insert into memory_topics values (?, ?)", (memory, value))
+    write(filled, "insert into memory_topics (memory, topic) values (?, ?)", (memory, value))
     with pytest.raises(TamperedError, match=memory):
         filled.keys.rotate("work")

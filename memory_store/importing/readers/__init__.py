@@ -18,14 +18,18 @@ from msgspec.structs import replace
 from memory_store.errors import MemoryStoreError
 from memory_store.importing.readers import (
     anki,
+    apple_notes,
     bookmarks,
     code,
+    conversations,
     csv,
     documents,
     enex,
     highlights,
     json,
+    keep,
     markdown,
+    mem0,
     notion,
     sqlite,
 )
@@ -60,9 +64,18 @@ READERS: list[Reader] = [
     *bookmarks.READERS,
     *highlights.READERS,
     anki.READER,
+    apple_notes.READER,
     *notion.READERS,
     code.READER,
 ]
+PROGRAMS = frozenset(
+    {
+        *(conversations.CHATGPT, conversations.CLAUDE, keep.SOURCE, mem0.SOURCE, enex.SOURCE),
+        *(notion.SOURCE, anki.SOURCE, apple_notes.SOURCE, highlights.KINDLE, highlights.READWISE),
+        *(bookmarks.BROWSER, bookmarks.POCKET, bookmarks.INSTAPAPER, bookmarks.RAINDROP),
+    }
+)
+"""What readers of exports give as the source of a memory."""
 
 
 def register(reader: Reader) -> None:
@@ -94,6 +107,17 @@ def reader_of(file: SourceFile) -> Reader:
     return next((one for one in there if one.sniff(head)), named)
 
 
+def label_of(file: SourceFile, draft: MemoryDraft) -> str:
+    """What a report calls the kind of a memory in a file: the program that exported it, or else
+    the format of the file."""
+    if draft.source in PROGRAMS:
+        return draft.source or ""
+    if file.kind == STDIN:
+        return "standard input"
+    named = reader_named(file.kind)
+    return named.label or named.name
+
+
 def read_file(file: SourceFile, limits: Limits = LIMITS) -> Iterator[Item]:
     """The memories in a file, and a :class:`Skip` or :class:`Failure` for what is none.
 
@@ -104,7 +128,9 @@ def read_file(file: SourceFile, limits: Limits = LIMITS) -> Iterator[Item]:
         if file.kind == STDIN:
             file = _from_stdin(file, limits)
         items = reader_of(file).read(file, limits)
-        yield from _within(limits, file, _with_attachments(items, limits))
+        for item in _within(limits, file, _with_attachments(items, limits)):
+            said = file.beside if isinstance(item, MemoryDraft) else None
+            yield said.completed(item, file) if said and isinstance(item, MemoryDraft) else item
     except LeftOutError as error:
         yield Skip(file.name, str(error))
     except UnreadableError as error:

@@ -31,4 +31,4 @@ def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
         yield Remark(file.name, decoded.remark)
 
 
-READER = Reader("code", SUFFIXES, read, in_work_trees=True)
+READER = Reader("code", SUFFIXES, read, in_work_trees=True, label="source code")

@@ -98,5 +98,5 @@ def _row(header: list[str], cells: list[str], line: int, number: int, column: st
     return Row(line, number, kept)
 
 
-READER = Reader("csv", (".csv",), read, rows=True, streamed=True)
-TABS = Reader("tsv", (".tsv",), partial(read, tabs=True), rows=True, streamed=True)
+READER = Reader("csv", (".csv",), read, rows=True, streamed=True, label="CSV")
+TABS = Reader("tsv", (".tsv",), partial(read, tabs=True), rows=True, streamed=True, label="TSV")

@@ -25,6 +25,16 @@ from memory_store.records import MemoryDraft
 
 EXTRA = "pip install 'datasette-hybrid[documents]'"
 MAIL = "eml"
+LABELS = {
+    "pdf": "PDF",
+    "docx": "Word",
+    "pptx": "PowerPoint",
+    "sheets": "spreadsheet",
+    "html": "web page",
+    "epub": "book",
+    "ipynb": "notebook",
+    MAIL: "mail",
+}
 FROM_LINE = b"From "  # begins a message in a mailbox (RFC 4155)
 
 
@@ -109,8 +119,9 @@ READERS = [
         if kind.name == "pdf"
         else lambda head: False,
         binary=kind.name == "pdf",
+        label=LABELS[kind.name],
     )
     for kind in KINDS
     if kind.suffixes
 ]
-MAILBOX = Reader("mbox", (".mbox",), read_mailbox, rows=True, streamed=True)
+MAILBOX = Reader("mbox", (".mbox",), read_mailbox, rows=True, streamed=True, label=LABELS[MAIL])

@@ -237,5 +237,10 @@ def _skip_space(text: str, position: int) -> int:
     return found.end() if found else position
 
 
-READER = Reader("json", (".json",), read, sniff, rows=True, streamed=True)
-LINES = Reader("ndjson", (".ndjson", ".jsonl"), read_lines, holds_lines, rows=True, streamed=True)
+READER = Reader("json", (".json",), read, sniff, rows=True, streamed=True, label="JSON")
+LINES = Reader(
+    *("ndjson", (".ndjson", ".jsonl"), read_lines, holds_lines),
+    rows=True,
+    streamed=True,
+    label="NDJSON",
+)

@@ -135,5 +135,6 @@ READER = Reader(
     (".md", ".markdown"),
     read,
     lambda head: head.startswith((b"---\n", b"+++\n")),  # it opens with front matter
+    label="Markdown",
 )
 TEXT = Reader("text", (".txt", ".rst", ".org"), read_text)

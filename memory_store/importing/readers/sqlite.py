@@ -142,4 +142,5 @@ READER = Reader(
     streamed=True,
     binary=True,
     on_disk=True,
+    label="SQLite",
 )

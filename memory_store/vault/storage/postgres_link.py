@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Link", "ServerError", "UndefinedTable", "let_go"]
 
-CONNECT_SECONDS = 10
+CONNECT_SECONDS = 4
+SILENT_SECONDS = 6  # that one may hear nothing of the other's machine before it is taken for gone
+PROBES = 2  # in the last seconds of it
 STATEMENT_SECONDS = 300  # the longest: the sealed index of a large vault over a slow line
 WAITS = (0.0, 0.2, 1.0, 3.0)  # seconds before each try to reach a server that was away
 MOST_IDLE = 8  # connections to one database, for any of its vaults, that wait to be used again
@@ -197,7 +199,10 @@ class Link:
                 **_secured(self.address),
                 options=self._settings,
                 connect_timeout=CONNECT_SECONDS,
-                keepalives_idle=30,
+                keepalives_idle=SILENT_SECONDS - 2 * PROBES,
+                keepalives_interval=2,
+                keepalives_count=PROBES,
+                tcp_user_timeout=SILENT_SECONDS * 1_000,
                 application_name="memory-store",
                 autocommit=True,
                 prepare_threshold=2,
@@ -207,12 +212,16 @@ class Link:
         return connection
 
     def _reconnect(self) -> None:
+        """Try again for as long as the server refuses; where nothing answers at all, once."""
+        began = time.monotonic()
         for wait in WAITS:
             time.sleep(wait)
             try:
                 self._opened, self._unheard = self._connected(), False
             except ServerError as error:
                 away = error
+                if time.monotonic() - began > CONNECT_SECONDS:
+                    break
             else:
                 self._greeting(self._opened)
                 return
@@ -270,6 +279,10 @@ def _settings(read_only: bool, patience: float) -> str:
         "lock_timeout": max(1, int(patience * 1_000)),
         "default_transaction_read_only": "on" if read_only else "off",
         "jit": "off",  # no statement of ours is worth compiling
+        "tcp_keepalives_idle": SILENT_SECONDS - 2 * PROBES,  # of us: a writer that is gone
+        "tcp_keepalives_interval": 2,  # must not keep others waiting
+        "tcp_keepalives_count": PROBES,
+        "tcp_user_timeout": SILENT_SECONDS * 1_000,
         **dict.fromkeys(_DETOURS, "off"),
     }
     return " ".join(f"-c {name}={value}" for name, value in chosen.items())

@@ -20,8 +20,8 @@ from memory_store.vault.storage.schema import (
     FIRST_TABLES,
     FIRST_UNIQUE,
     LATER_TABLES,
-    LONGER_KEYS,
     columns_of,
+    key_of,
 )
 
 BASE, VIEWS = "memory_store", "memory_store_vault"
@@ -37,11 +37,8 @@ def _columns(table: str) -> dict[str, str]:
 
 COLUMNS = {table: _columns(table) for table in (*FIRST_TABLES, *LATER_TABLES)}
 """Table → column → its type."""
-KEYS: dict[str, list[tuple[str, ...]]] = {
-    table: [LONGER_KEYS.get(table, (next(iter(columns)),))] for table, columns in COLUMNS.items()
-}
+KEYS: dict[str, list[tuple[str, ...]]] = {table: [key_of(table)] for table in COLUMNS}
 """Table → its primary key, and what else is unique, each without the vault's id."""
-KEYS["vault_segment_parts"] = [("segment", "kind")]
 KEYS["vault_expansions"].append(("tag",))
 for _table, _key in FIRST_UNIQUE:
     KEYS[_table].append(tuple(_key))

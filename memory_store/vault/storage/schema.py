@@ -65,6 +65,7 @@ FIRST_TABLES = {
 LONGER_KEYS = {
     "vault_collection_keys": ("collection", "epoch", "principal"),
     "memory_topics": ("memory", "topic"),
+    "vault_segment_parts": ("segment", "kind"),
 }
 """The primary keys of several columns; the others are the first column."""
 FIRST_INDEXES = (
@@ -122,6 +123,17 @@ def columns_of(table: str) -> list[str]:
     listed = FIRST_TABLES.get(table) or LATER_TABLES[table]
     columns = [name for name, _ in _COLUMN.findall(listed)]
     return [*columns, "principal"] if table == "vault_sources" else columns
+
+
+def blobs_of(table: str) -> list[str]:
+    """Those of its columns that hold bytes."""
+    listed = FIRST_TABLES.get(table) or LATER_TABLES[table]
+    return [name for name, kind in _COLUMN.findall(listed) if kind == "blob"]
+
+
+def key_of(table: str) -> tuple[str, ...]:
+    """The columns of its primary key."""
+    return LONGER_KEYS.get(table) or (columns_of(table)[0],)
 
 
 def order_of(table: str) -> str:

@@ -1,20 +1,23 @@
 """A vault copied to another place, row by row as it is sealed: between files and databases.
 
 Boundary: no key; sealed rows pass, byte for byte. The copy stands under another name until every
-row of it was read back and is equal. Stopped anywhere, it goes on where it was, unless the vault
-was written to since: then it begins anew.
+row of it was read back and is equal, the accounts (manifests) among them. Stopped anywhere, it goes
+on where it was: rows that the vault has no more are taken out, and those that it has are put in.
+In the same way a copy follows a vault that is written to, until it is to take its place.
 """
 
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field, msgpack
 
 from memory_store.addresses import Address
 from memory_store.errors import BadInputError, FormatError, StorageError
@@ -23,62 +26,118 @@ from memory_store.vault.storage.schema import (
     FIRST_TABLES,
     FORMAT_VERSION,
     LATER_TABLES,
+    blobs_of,
     check_is_vault,
     columns_of,
+    key_of,
     order_of,
 )
+from memory_store.vault.storage.segment_cache import MARK_BYTES
 from memory_store.vault.storage.sqlite import Storage
+from memory_store.vault.storage.table import parts
 
 Progress = Callable[[str, int, int | None], None]
+Key = tuple[Any, ...]
+Digests = dict[Key, bytes]
 UNFINISHED = "copying"  # behind the name of a copy that is not whole
-MARK = "copied-from"  # a setting of such a copy: the state of the vault that it is of
 ROWS = 1_000  # in a transaction
 LARGE = {"vault_segments": 4, "vault_segment_parts": 16, "vault_trash": 200}
 """Of rows that hold many megabytes, or texts, fewer."""
+MARKS = 10_000  # rows that are looked at together, as far as they say which ones they are
+IN_PLACE = "vault_segments"  # its rows keep their order: the later of two counts
 TABLES = (*FIRST_TABLES, *LATER_TABLES)
-ALWAYS_ANEW = ("vault_settings", "vault_slots", "vault_audit", "vault_expansions")
-"""Tables that change without an account, and are small: not gone on with, but written whole."""
-GROWING = tuple(table for table in TABLES if table not in ALWAYS_ANEW)
+POLL_SECONDS = 0.2
 
 
 class Copied(Struct, frozen=True):
-    """What a copy holds: rows by table, and how many of them were there from an earlier try."""
+    """What a copy holds: rows by table, and how many of them were there from an earlier try.
+
+    It is complete up to ``commit``: the commit counter of a database; for a file, how often its
+    collections were written. ``behind``: something was committed since.
+    """
 
     rows: dict[str, int]
     resumed: int
+    commit: int
+    behind: bool
 
     @property
     def total(self) -> int:
         return sum(self.rows.values())
 
 
-def copy_vault(source: Path, target: Path, progress: Progress | None = None) -> Copied:
+class Follow(Struct, frozen=True):
+    """Go on copying what is committed, until ``stop`` is set, or for ``idle`` seconds nothing was.
+
+    ``told`` gets the commit that the copy is at, and how many rows were written for it.
+    """
+
+    told: Callable[[int, int], None]
+    idle: float | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+
+
+def copy_vault(
+    source: Path, target: Path, progress: Progress | None = None, follow: Follow | None = None
+) -> Copied:
     """Copy the vault at ``source`` to ``target``, where none is.
 
     Raises NotAVaultError, FormatError, BadInputError (there is a vault already), StorageError.
     """
     check_is_vault(source)
     _refuse_existing(target)
-    told = progress or (lambda name, done, total: None)
     access = file_access(source)
-    with (
-        closing(Storage.open(source, read_only=True, access=access)) as storage,
-        storage.reading() as from_here,
-        access.unchanged(source),
-    ):
-        if from_here.format() != FORMAT_VERSION:
-            raise FormatError(f"{source}: of an earlier format; open it once to add a memory")
-        unfinished = _unfinished(target)
-        with closing(_begun(unfinished)) as there:
-            resumed = _filled(from_here, there, told)
-            rows = {table: _compared(from_here, there, table, told) for table in TABLES}
-            with there.transaction():
-                there.settings.delete(MARK)
+    if follow and access.seen is not None:
+        raise BadInputError(f"{source} cannot be followed: {access.read_only}", "--follow")
+    unfinished = _unfinished(target)
+    with closing(Storage.open(source, read_only=True, access=access)) as storage:
+        with storage.reading() as moment:
+            if moment.format() != FORMAT_VERSION:
+                raise FormatError(f"{source}: of an earlier format; open it once to add a memory")
+        with closing(_begun(unfinished)) as there, access.unchanged(source):
+            filling = _Filling(there, progress or (lambda name, done, total: None))
+            while True:
+                if follow:
+                    _follow(storage, filling, follow)
+                copied = _whole(storage, filling)
+                if not (copied.behind and follow and follow.idle and not follow.stop.is_set()):
+                    break
             there.keep_log()
             there.take_name(target)
     if not isinstance(target, Address):
         _link(unfinished, target)
-    return Copied(rows, resumed)
+    return copied
+
+
+def _follow(storage: Storage, filling: _Filling, follow: Follow) -> None:
+    """Bring the copy up to what is committed, again and again, until it is to end."""
+    seen, quiet_since, took = -1, time.monotonic(), 0.0
+    while not follow.stop.is_set():
+        revision, began = storage.revision(), time.monotonic()
+        if revision != seen:
+            with storage.reading() as moment:
+                written = filling.bring_up(moment)
+                commit = _commit(moment)
+            follow.told(commit, written)
+            seen, quiet_since = revision, time.monotonic()
+            took = quiet_since - began
+        elif follow.idle is not None and began - quiet_since >= follow.idle:
+            return
+        follow.stop.wait(max(POLL_SECONDS, took))  # at most half of the time
+
+
+def _whole(storage: Storage, filling: _Filling) -> Copied:
+    """Bring the copy up to one moment of the vault, and hold every row against it."""
+    revision = storage.revision()
+    with storage.reading() as moment:
+        filling.bring_up(moment)
+        rows = {table: filling.compare(moment, table) for table in TABLES}
+        commit = _commit(moment)
+    return Copied(rows, filling.resumed, commit, behind=storage.revision() != revision)
+
+
+def _commit(storage: Storage) -> int:
+    return storage.revision() if storage.counted else sum(storage.accounts.counters().values())
 
 
 def _refuse_existing(target: Path) -> None:
@@ -114,33 +173,90 @@ def _begun(unfinished: Path) -> Storage:
     return storage
 
 
-def _filled(source: Storage, there: Storage, told: Progress) -> int:
-    """Write what is missing of a copy. Returns how many rows were there already."""
-    state, resumed = _state(source), 0
-    if there.settings.clear(MARK) != state:
-        with there.transaction():
-            for table in TABLES:
-                there.engine.execute(f"delete from {table}")
-            there.settings.write_clear({MARK: state})
-    for table in GROWING:
-        found = count(there, table)
-        resumed += found
-        for part in _parts(source, table, found):
-            with there.transaction():
-                _write(there, table, part)
-            found += len(part)
-            told(table, found, None)
-    with there.transaction():
-        for table in ALWAYS_ANEW:
-            there.engine.execute(f"delete from {table}")
-            for part in _parts(source, table, 0):
-                _write(there, table, part)
-        there.settings.write_clear({MARK: state})
-    return resumed
+class _Filling:
+    """A copy that is being filled, and what is known to stand in it."""
 
+    def __init__(self, there: Storage, told: Progress) -> None:
+        self._there, self._told = there, told
+        self._held: dict[str, Digests] = {}
+        self.resumed = 0
+        """Rows that stood there from an earlier try, and still hold."""
 
-def _write(there: Storage, table: str, rows: Sequence[Sequence[Any]]) -> None:
-    there.engine.insert(f"into {table} ({', '.join(columns_of(table))})", rows)
+    def bring_up(self, source: Storage) -> int:
+        """Write what is missing and take away what is gone. Returns how many rows were written."""
+        return sum(self._bring_up(source, table) for table in TABLES)
+
+    def _bring_up(self, source: Storage, table: str) -> int:
+        first = table not in self._held
+        held = self._held.pop(table, None) or dict(_marks(self._there, table))
+        if not held:
+            self._held[table] = self._fill(source, table)
+            return len(self._held[table])
+        found: Digests = {}
+        places = []
+        for place, key, mark in _marked(source, table):
+            found[key] = mark
+            if held.get(key) != mark:
+                places.append(place)
+        stale = [key for key, mark in held.items() if found.get(key) != mark]
+        if first:
+            self.resumed += len(held) - len(stale)
+        again = set(stale) & found.keys() if table == IN_PLACE else set()
+        self._delete(table, [key for key in stale if key not in again])
+        for some in parts(places, LARGE.get(table, ROWS)):
+            self._write(table, _rows_at(source, table, some), again)
+            self._told(table, len(some), None)
+        self._held[table] = found
+        return len(places) + len(stale)
+
+    def _fill(self, source: Storage, table: str) -> Digests:
+        """Write all rows of a table that is empty."""
+        found: Digests = {}
+        for part in _parts(source, table, columns_of(table), LARGE.get(table, ROWS)):
+            self._write(table, [row[1:] for row in part])
+            found.update((_key(table, row[1:]), _digest(_cut(table, row[1:]))) for row in part)
+            self._told(table, len(found), None)
+        return found
+
+    def _write(self, table: str, rows: Sequence[Key], again: set[Key] | None = None) -> None:
+        """Insert rows; those of ``again`` in their places."""
+        columns, engine = columns_of(table), self._there.engine
+        new = [row for row in rows if _key(table, row) not in (again or ())]
+        old = [(*row, *_key(table, row)) for row in rows if _key(table, row) in (again or ())]
+        with self._there.transaction():
+            if new:
+                engine.insert(f"into {table} ({', '.join(columns)})", new)
+            if old:
+                said = ", ".join(f"{name} = ?" for name in columns)
+                engine.executemany(f"update {table} set {said} where {_named(table)}", old)
+
+    def _delete(self, table: str, keys: Sequence[Key]) -> None:
+        for some in parts(keys, ROWS):
+            with self._there.transaction():
+                self._there.engine.executemany(f"delete from {table} where {_named(table)}", some)
+
+    def compare(self, source: Storage, table: str) -> int:
+        """How many rows a table has in both. Raises StorageError unless they are equal; then the
+        copy has none left of that table, so that the next try writes them anew."""
+        wanted = dict(self._digests(source, table))
+        rows = len(wanted)
+        for key, digest in self._digests(self._there, table):
+            if wanted.pop(key, b"") != digest:
+                break
+        else:
+            if not wanted:
+                return rows
+        with self._there.transaction():
+            self._there.engine.execute(f"delete from {table}")
+        raise StorageError(f"the copy's rows of {table} are not those of the vault; copy it again")
+
+    def _digests(self, storage: Storage, table: str) -> Iterator[tuple[Key, bytes]]:
+        done = 0
+        for part in _parts(storage, table, columns_of(table), LARGE.get(table, ROWS)):
+            for row in part:
+                yield _key(table, row[1:]), _digest(row[1:])
+            done += len(part)
+            self._told(f"compared {table}", done, None)
 
 
 def count(storage: Storage, table: str) -> int:
@@ -150,58 +266,70 @@ def count(storage: Storage, table: str) -> int:
     return int(storage.engine.execute(f"select count(*) from {table}").fetchone()[0])
 
 
-def _parts(storage: Storage, table: str, skipped: int) -> Iterator[list[tuple[Any, ...]]]:
-    """The rows of a table in their order, so many at a time, behind so many."""
+def _parts(
+    storage: Storage, table: str, columns: Sequence[str], most: int
+) -> Iterator[list[tuple[Any, ...]]]:
+    """The rows of a table in their order, each behind its place, so many at a time."""
     if not storage.engine.has(table):
         return
-    columns, most, place = ", ".join(columns_of(table)), LARGE.get(table, ROWS), -1
-    key = order_of(table)
-    if skipped:
-        query = f"select {key} from {table} order by {key} limit 1 offset ?"
-        last = storage.engine.execute(query, (skipped - 1,)).fetchone()
-        if last is None:
-            return
-        place = last[0]
-    query = f"select {key}, {columns} from {table} where {key} > ? order by {key} limit ?"
+    place, order = -1, order_of(table)
+    query = (
+        f"select {order}, {', '.join(columns)} from {table} "
+        f"where {order} > ? order by {order} limit ?"
+    )
     while found := storage.engine.execute(query, (place, most)).fetchall():
         place = found[-1][0]
-        yield [tuple(row[1:]) for row in found]
+        yield [tuple(row) for row in found]
 
 
-def _state(source: Storage) -> str:
-    """What names one state of a vault: its accounts, which every write seals anew."""
-    digest = sha256()
-    query = "select collection, counter, sealed from vault_manifests order by collection"
-    for row in source.engine.execute(query).fetchall():
-        digest.update(repr(tuple(row)).encode())
-    digest.update(repr([count(source, table) for table in GROWING]).encode())
-    digest.update(repr((source.settings.clear("vault"), source.settings.revision())).encode())
-    return digest.hexdigest()
+def _rows_at(storage: Storage, table: str, places: Sequence[int]) -> list[tuple[Any, ...]]:
+    order, listed = order_of(table), ", ".join(str(int(place)) for place in places)
+    query = f"select {', '.join(columns_of(table))} from {table} where {order} in ({listed})"
+    return [tuple(row) for row in storage.engine.execute(f"{query} order by {order}").fetchall()]
 
 
-def _compared(source: Storage, there: Storage, table: str, told: Progress) -> int:
-    """How many rows a table has in both. Raises StorageError unless they are equal."""
-    rows = 0
-    theirs = _rows(there, table)
-    for part in _parts(source, table, 0):
-        rows += len(part)
-        if any(next(theirs, None) != row for row in part):
-            raise _differs(table)
-        told(f"compared {table}", rows, None)
-    if next(theirs, None) is not None:
-        raise _differs(table)
-    return rows
+def _marked(storage: Storage, table: str) -> Iterator[tuple[int, Key, bytes]]:
+    """Each row's place, key, and what says whether it is still the same: it is sealed anew with
+    another nonce, so the beginning and the length of a sealed value are enough."""
+    blobs = _sealed(table)
+    columns = [
+        *(f"substr({one}, 1, {MARK_BYTES})" if one in blobs else one for one in columns_of(table)),
+        *(f"length({one})" for one in blobs),
+    ]
+    for part in _parts(storage, table, columns, MARKS):
+        for place, *row in part:
+            yield place, _key(table, row), _digest(row)
 
 
-def _rows(storage: Storage, table: str) -> Iterator[tuple[Any, ...]]:
-    for part in _parts(storage, table, 0):
-        for row in part:
-            if table != "vault_settings" or row[0] != MARK:
-                yield row
+def _marks(storage: Storage, table: str) -> Iterator[tuple[Key, bytes]]:
+    return ((key, mark) for _, key, mark in _marked(storage, table))
 
 
-def _differs(table: str) -> StorageError:
-    return StorageError(f"the copy's rows of {table} are not those of the vault; copy it again")
+def _cut(table: str, row: Sequence[Any]) -> list[Any]:
+    """Of a whole row what :func:`_marked` reads."""
+    names, blobs = columns_of(table), _sealed(table)
+    sealed = [row[names.index(one)] for one in blobs]
+    return [
+        *(v[:MARK_BYTES] if v and n in blobs else v for n, v in zip(names, row, strict=True)),
+        *(None if one is None else len(one) for one in sealed),
+    ]
+
+
+def _sealed(table: str) -> list[str]:
+    return [one for one in blobs_of(table) if one not in key_of(table)]
+
+
+def _key(table: str, row: Sequence[Any]) -> Key:
+    names = columns_of(table)
+    return tuple(row[names.index(one)] for one in key_of(table))
+
+
+def _named(table: str) -> str:
+    return " and ".join(f"{one} = ?" for one in key_of(table))
+
+
+def _digest(row: Sequence[Any]) -> bytes:
+    return sha256(msgpack.encode(row)).digest()
 
 
 def _link(unfinished: Path, target: Path) -> None:
