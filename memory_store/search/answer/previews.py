@@ -6,7 +6,8 @@ Boundary: reads opened text; what leaves is what the caller may read anyway.
 from __future__ import annotations
 
 import re
-from typing import Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -15,6 +16,9 @@ from memory_store.search.candidates import Scored
 from memory_store.search.reranking.cross_encoder import around as near
 from memory_store.text.chunks import Span
 from memory_store.text.identifiers import CODE
+
+if TYPE_CHECKING:
+    from memory_store.code.symbols import FileSymbols
 
 EXPAND_STANDARD = 3  # Gnosis, "Preview Generation": the top 3 results
 EXPAND_DEEP = 5  # and 5 for deep search
@@ -64,11 +68,18 @@ class Preview(Struct, frozen=True):
     place: CodePlace | None = None
 
 
-def preview(result: Scored, matcher: Marker, *, expanded: bool) -> Preview:
-    """The preview of one opened result."""
+def preview(
+    result: Scored,
+    matcher: Marker,
+    *,
+    expanded: bool,
+    symbols: Callable[[int], FileSymbols | None] = lambda ordinal: None,
+) -> Preview:
+    """The preview of one opened result. ``symbols`` gives those of an ordinal, where known: a file
+    without is parsed again."""
     text = result.opened.text
     if is_source(result.opened):
-        return _code_preview(result.opened, matcher)
+        return _code_preview(result.opened, matcher, symbols(result.candidate.ordinal))
     if expanded or len(text) <= PREVIEW_CHARACTERS:
         return Preview(Passage(0, len(text), text, tuple(matcher.spans(text))), complete=True)
     start, end = _excerpt(result, text, matcher)
@@ -81,21 +92,20 @@ def is_source(memory: Memory) -> bool:
     return memory.type.removesuffix(DONE_SUFFIX) == CODE and "language" in memory.metadata
 
 
-def _code_preview(memory: Memory, matcher: Marker) -> Preview:
+def _code_preview(memory: Memory, matcher: Marker, known: FileSymbols | None) -> Preview:
     """The chunk with most of what is asked, whole; in the name of a definition it counts again.
 
     Longer words count for more: a compound name is rarer than its parts.
     """
-    from memory_store.code.chunks import chunks_in, line_of  # few answers show code
-    from memory_store.code.definitions import definitions_in, enclosing
-    from memory_store.code.grammars import parsed
+    from memory_store.code.chunks import line_of  # few answers show code
+    from memory_store.code.definitions import enclosing
+    from memory_store.code.symbols import layout
 
-    text, language = memory.text, str(memory.metadata["language"])
-    tree = parsed(text, language)
-    found = definitions_in(tree, text, language)
-    named = [(one.start, matcher.met(one.name)) for one in found]
+    text = memory.text
+    chunks, found = layout(text, str(memory.metadata["language"]), known)
+    named = [(one.start, words) for one in found if (words := matcher.met(one.name))]
     best, most = Span(0, len(text)), (-1, 0)
-    for chunk in chunks_in(tree, text):
+    for chunk in chunks:
         part = text[chunk.start : chunk.end]
         inside = [words for at, words in named if chunk.start <= at < chunk.end]
         met = [*matcher.met(part), *set[str]().union(*inside)]

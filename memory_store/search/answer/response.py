@@ -111,17 +111,17 @@ def _previewed(
     than the budget by itself is shown in part.
     """
     limit, deep, offset = search.options.budget, search.options.deep, search.plan.offset
-    embedder = outcome.embedder
+    embedder, symbols = outcome.embedder, search.context.symbols
     named, count = counted_with(), tokens
     if embedder is not None and not is_exact():
         named, count = embedder.name, embedder.count_tokens
     shown, costs = [], []
     for n, row in enumerate(outcome.rows):
         expanded = expands(offset + n, row, deep)
-        one = preview(row, outcome.marker(row), expanded=expanded)
+        one = preview(row, outcome.marker(row), expanded=expanded, symbols=symbols)
         cost = 0 if limit is None else count(_text(row, one))
         if limit is not None and expanded and cost > limit:
-            one = preview(row, outcome.marker(row), expanded=False)
+            one = preview(row, outcome.marker(row), expanded=False, symbols=symbols)
             cost = count(_text(row, one))
         shown.append(one)
         costs.append(cost)
