@@ -160,7 +160,8 @@ def _place(row: SearchResult) -> str:
     if row.line is None:
         return (row.passages[0].place or "") if row.passages else ""
     lines = f"line {row.line}" if row.end_line == row.line else f"lines {row.line}–{row.end_line}"
-    return f"{lines} · {row.symbol}" if row.symbol else lines
+    changed = f"{row.last_changed} {row.last_author}" if row.last_author else ""
+    return " · ".join(filter(None, (lines, row.symbol, changed)))
 
 
 def _links(row: SearchResult, asked: Asked, readable: bool) -> Iterator[ValueLink]:

@@ -172,7 +172,8 @@ def code_place(row: SearchResult) -> str:
     """``src/sessions.py:40-62  Session.open``: file, lines and definition of the best passage."""
     lines = f"{row.line}-{row.end_line}" if row.end_line != row.line else str(row.line)
     symbol = f"  {row.symbol}" if row.symbol else ""
-    return printable_line(f"{row.ref or row.title}:{lines}{symbol}")
+    changed = f"  {row.last_changed} {row.last_author}" if row.last_author else ""
+    return printable_line(f"{row.ref or row.title}:{lines}{symbol}{changed}")
 
 
 def code_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
