@@ -44,6 +44,35 @@ def test_equal_texts_are_a_pair_without_vectors_too(store: MemoryStore) -> None:
     assert pair.near == 1.0
 
 
+def test_a_review_that_follows_changes_is_as_one_from_the_beginning(
+    store: MemoryStore, key_file: Path
+) -> None:
+    cargo = [f"Cargo {n}: {n * 7} crates of {n * 13}." for n in range(60)]
+    store.add_once([MemoryDraft(text, topics=["cargo"]) for text in cargo])
+    made = [
+        store.add(f"{KEY} {n // 2}.", created=f"202{n % 2}-01-01", topics=["x"]) for n in range(8)
+    ]
+    shown = [store.review.list()]
+    assert shown[0].counts["apart"] == 4
+
+    def as_from_the_beginning() -> bool:
+        with MemoryStore.open(store.path, key_file=key_file) as other:
+            shown.append(store.review.list())
+            return shown[-1] == other.review.list()
+
+    store.review.merge(made[0].id, made[1].id)
+    assert as_from_the_beginning()
+    store.review.keep(made[2].id, made[3].id)
+    assert as_from_the_beginning()
+    store.edit(made[4].id, text="Something about the weather in June.")
+    store.add(f"{KEY} 3!", topics=["x"])
+    assert as_from_the_beginning()
+    store.undo()
+    assert as_from_the_beginning()
+    assert store.review.list() == shown[-1]
+    assert len({str(one.as_dict()) for one in shown}) >= 4, "each change shows"
+
+
 def test_a_pair_that_is_kept_is_not_shown_again(store: MemoryStore) -> None:
     old, new = (store.add(KEY, created=f"{year}-01-01") for year in (2024, 2025))
     store.review.keep(old.id, new.id)

@@ -108,12 +108,13 @@ async def _chunks(request: Any) -> Any:
 def sources(files: Sequence[tuple[str, bytes]]) -> list[Found]:
     """The uploaded files as the importer takes them, archives opened; what is left out, and why."""
     found: list[Found] = []
+    loose: list[Found] = []
     for name, content in files:
         if name.lower().endswith(archive.ARCHIVE):
             room = archive.Room(FILES_LIMIT, EXPANDED_LIMIT)
             found.extend(archive.in_archive(name, content, UPLOADED, room))
         else:
-            found.append(archive.file_of(name, partial(bytes, content), archive.Base(UPLOADED)))
-        if len(found) > FILES_LIMIT:
+            loose.append(archive.file_of(name, partial(bytes, content), archive.Base(UPLOADED)))
+        if len(found) + len(loose) > FILES_LIMIT:
             raise BadInputError(f"one upload holds {FILES_LIMIT:,} files at most", "file")
-    return found
+    return [*archive.arranged(loose), *found]

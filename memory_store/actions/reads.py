@@ -211,25 +211,26 @@ def newest(
     if limit < 0 or offset < 0:
         raise BadInputError("limit and offset are 0 or more", "limit")
     vault = opened.vault
-    snapshot = vault.snapshot()
-    mask = snapshot.mask(
-        Filters(
-            collections=collection_ids(vault, several(collection)),
-            types=several(type),
-            topics_any=tuple(_topic_group(vault, name) for name in several(topic)),
-            status=status,
-            since=parse_moment(since, parameter="since") if since else None,
-            until=parse_moment(until, parameter="until", end=True) if until else None,
-            **validity(as_of, superseded),
+    with vault.moment(counted=True) as (_, known):
+        snapshot = known.snapshot.limited_to(vault.keyring.readable())
+        mask = snapshot.mask(
+            Filters(
+                collections=collection_ids(vault, several(collection)),
+                types=several(type),
+                topics_any=tuple(_topic_group(vault, name) for name in several(topic)),
+                status=status,
+                since=parse_moment(since, parameter="since") if since else None,
+                until=parse_moment(until, parameter="until", end=True) if until else None,
+                **validity(as_of, superseded),
+            )
         )
-    )
-    if after is not None:
-        mask &= _behind(snapshot, *after)
-    ordinals = _newest_first(snapshot, mask.nonzero()[0])
-    if by is not None:
-        written = islice(_written_by(vault, snapshot.ids(ordinals), by), offset, offset + limit)
-        return shown(vault, list(written))
-    return shown(vault, open_all(vault, snapshot.ids(ordinals[offset : offset + limit])))
+        if after is not None:
+            mask &= _behind(snapshot, *after)
+        ordinals = _newest_first(snapshot, mask.nonzero()[0])
+        if by is not None:
+            written = islice(_written_by(vault, snapshot.ids(ordinals), by), offset, offset + limit)
+            return shown(vault, list(written))
+        return shown(vault, open_all(vault, snapshot.ids(ordinals[offset : offset + limit])))
 
 
 def _written_by(vault: OpenVault, ids: Sequence[str], by: str) -> Iterator[Memory]:

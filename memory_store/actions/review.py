@@ -8,7 +8,7 @@ deletion as any other: the trash has the way back.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from memory_store.actions.writes import write
 from memory_store.dates import validity
 from memory_store.errors import BadInputError
 from memory_store.importing import drafts
-from memory_store.index.likeness import Ordinals, Pair, likeness, newest, untagged
+from memory_store.index.likeness import Ordinals, Pair, newest, untagged
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.records import DONE_SUFFIX, Memory, MemoryChange, Review, Reviewed, ReviewedPair
 from memory_store.records.sync import CONFLICT_OF, CONFLICT_TOPIC
@@ -35,6 +35,8 @@ from memory_store.vault.trash import Change
 
 SAME, SAME_DEVIATIONS = 0.93, 6.0  # cosine from which two texts say the same; see ``likeness``
 APART, APART_DEVIATIONS = 0.70, 4.0  # … from which one may replace the other, by topic
+ALIKE, LATER = "alike", "later"
+"""What a pair may be: of the second, one is a later statement about the topic of the other."""
 MAY_REPLACE = frozenset({"fact", "preference", "decision", "note"})
 MOST, MOST_LISTED = 20, 100  # of each kind that is shown
 LOOKED_AT = 400  # pairs that may be shown: those that are kept both drop out
@@ -62,25 +64,13 @@ def listed(opened: Opened, *, limit: int = MOST) -> Review:
     readable = snapshot.mask(Filters(collections=tuple(vault.keyring.openable())))
     readable &= ~_code(snapshot)
     valid = snapshot.mask(Filters(**validity(None, superseded=False))) & readable
-    found = likeness(snapshot, valid, APART, APART_DEVIATIONS, LOOKED_AT)
-    bound = max(SAME, found.usual + SAME_DEVIATIONS * found.spread)
-    ids = snapshot.ids([one for pair in found.pairs for one in (pair.newer, pair.older)])
-    memories = {one.id: one for one in shown(vault, open_all(vault, list(dict.fromkeys(ids))))}
-    same, apart = list[ReviewedPair](), list[ReviewedPair]()
-    for pair in found.pairs:
-        both = _both(snapshot, pair, memories)
-        if both is None or _kept_beside(*both) or any(CONFLICT_OF in one.metadata for one in both):
-            continue
-        if pair.near >= bound:
-            same.append(_pair(*both, pair.near))
-        elif _may_replace(*both):
-            apart.append(_pair(*both, pair.near))
+    same, apart, compared = _pairs(vault, snapshot, valid)
     conflicts = _conflicts(vault, snapshot, readable)
     over = _over(vault, snapshot, readable & ~valid)
     without = newest(snapshot, np.flatnonzero(untagged(snapshot, valid)))
     return Review(
-        same=tuple(same[:limit]),
-        apart=tuple(apart[:limit]),
+        same=_shown_pairs(vault, snapshot, same[:limit]),
+        apart=_shown_pairs(vault, snapshot, apart[:limit]),
         over=tuple(map(_short, over[:limit])),
         untagged=_suggested(vault, snapshot, valid, without[:limit]),
         conflicts=tuple(conflicts[:limit]),
@@ -91,7 +81,7 @@ def listed(opened: Opened, *, limit: int = MOST) -> Review:
             "over": len(over),
             "untagged": int(np.count_nonzero(untagged(snapshot, valid))),
         },
-        compared=found.compared,
+        compared=compared,
     )
 
 
@@ -163,6 +153,45 @@ def _code(snapshot: Snapshot) -> Mask:
     return np.isin(snapshot.type_codes, codes)
 
 
+def _pairs(vault: OpenVault, snapshot: Snapshot, valid: Mask) -> tuple[list[Pair], list[Pair], int]:
+    """The pairs that say the same, those of which one may replace the other, and how many memories
+    were compared. Opens the pairs of which that is not known since they were last changed."""
+    kept = vault.likenesses.of(vault, snapshot, valid, (APART, APART_DEVIATIONS), LOOKED_AT)
+    found, known = kept.found, kept.kinds
+    pairs = {kept.key(pair): pair for pair in found.pairs[:LOOKED_AT]}
+    memories = _opened(vault, snapshot, [one for key, one in pairs.items() if key not in known])
+    kinds = {key: known.get(key) or _kind(snapshot, pair, memories) for key, pair in pairs.items()}
+    kept.kinds = {key: kind for key, kind in kinds.items() if kind}
+    bound = max(SAME, found.usual + SAME_DEVIATIONS * found.spread)
+    listed = [(pair, kinds[key]) for key, pair in pairs.items() if kinds[key] in (ALIKE, LATER)]
+    same = [pair for pair, _ in listed if pair.near >= bound]
+    apart = [pair for pair, kind in listed if pair.near < bound and kind == LATER]
+    return same, apart, found.compared
+
+
+def _opened(vault: OpenVault, snapshot: Snapshot, pairs: Sequence[Pair]) -> dict[str, Memory]:
+    ids = snapshot.ids([one for pair in pairs for one in (pair.newer, pair.older)])
+    return {one.id: one for one in shown(vault, open_all(vault, list(dict.fromkeys(ids))))}
+
+
+def _shown_pairs(
+    vault: OpenVault, snapshot: Snapshot, pairs: Sequence[Pair]
+) -> tuple[ReviewedPair, ...]:
+    memories = _opened(vault, snapshot, pairs)
+    both = ((_both(snapshot, pair, memories), pair.near) for pair in pairs)
+    return tuple(_pair(*two, near) for two, near in both if two is not None)
+
+
+def _kind(snapshot: Snapshot, pair: Pair, memories: Mapping[str, Memory]) -> str:
+    """What a pair may be listed as; empty where one of it is gone in this moment."""
+    both = _both(snapshot, pair, memories)
+    if both is None:
+        return ""
+    if _kept_beside(*both) or any(CONFLICT_OF in one.metadata for one in both):
+        return DISTINCT
+    return LATER if _may_replace(*both) else ALIKE
+
+
 def _both(
     snapshot: Snapshot, pair: Pair, memories: Mapping[str, Memory]
 ) -> tuple[Memory, Memory] | None:
@@ -213,6 +242,8 @@ def _suggested(
     vault: OpenVault, snapshot: Snapshot, valid: Mask, asked: Ordinals
 ) -> tuple[Reviewed, ...]:
     """Memories without a topic, with the topics that several of their neighbours have."""
+    if not len(asked):
+        return ()
     topics = of_neighbours(vault, snapshot, valid, asked)
     opened = {one.id: one for one in shown(vault, open_all(vault, snapshot.ids(asked)))}
     found = []

@@ -26,7 +26,7 @@ from memory_store.records import (
 )
 from memory_store.search.query.language import resolve_mode
 from memory_store.search.query.more_like_this import unknown
-from memory_store.session.code_files import outlined_files
+from memory_store.session.code_files import outlined_files, symbols_at
 from memory_store.session.extras import lexicons, trigrams
 from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.audit_events import SEARCH
@@ -169,6 +169,7 @@ def context(opened: Opened) -> SearchContext:
         lexicon=lambda wanted: lexicons(vault, snapshot, wanted),
         trigrams=lambda: trigrams(vault, snapshot),
         code_files=lambda: outlined_files(vault, snapshot),
+        symbols=lambda ordinal: symbols_at(vault, snapshot, ordinal),
     )
 
 

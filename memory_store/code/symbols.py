@@ -7,19 +7,17 @@ keeps it.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from memory_store.code.definitions import (
-    Definition,
-    cleaned,
-    definitions_of,
-    found_by_lines,
-)
-from memory_store.code.grammars import parsed
+from memory_store.code.chunks import chunks_in
+from memory_store.code.definitions import Definition, cleaned, definitions_in, definitions_of
+from memory_store.code.grammars import grammar, installed, parsed
 from memory_store.code.imports import Import, imports_of
 from memory_store.code.syntax_queries import captured, matches, queries
+from memory_store.text.chunks import Span
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -56,7 +54,8 @@ class FileSymbols(Struct, frozen=True, array_like=True):
     """What one file defines, uses (a name → its lines) and imports.
 
     ``made_by`` says whether a grammar was there. Without one nothing is known but definitions, by
-    their lines.
+    their lines. ``chunk_ends`` and ``spans`` are characters: where each chunk ends, and where each
+    definition begins and ends. What was indexed before they were kept has none.
     """
 
     made_by: str
@@ -65,18 +64,44 @@ class FileSymbols(Struct, frozen=True, array_like=True):
     definitions: tuple[Symbol, ...]
     references: dict[str, list[int]]
     imports: tuple[Import, ...]
+    chunk_ends: tuple[int, ...] = ()
+    spans: tuple[int, ...] = ()
+
+
+def is_current(symbols: FileSymbols, language: str) -> bool:
+    """Whether nothing more is known of a file by a grammar that was added since."""
+    by_lines = symbols.made_by == BY_LINES
+    return not (by_lines and installed() and grammar(language) is not None)
+
+
+def layout(
+    text: str, language: str, known: FileSymbols | None
+) -> tuple[list[Span], list[Definition]]:
+    """The chunks and the definitions of a source text, as far as its symbols know them; else it
+    is parsed."""
+    ends = known.chunk_ends if known is not None else ()
+    if known is None or not ends or ends[-1] != len(text) or not is_current(known, language):
+        tree = parsed(text, language)
+        return chunks_in(tree, text), definitions_in(tree, text, language)
+    return [Span(*pair) for pair in pairwise((0, *ends))], [
+        Definition(
+            one.name, one.kind, one.container, one.line, one.end_line, start, end, one.signature
+        )
+        for one, start, end in zip(
+            known.definitions, known.spans[::2], known.spans[1::2], strict=True
+        )
+    ]
 
 
 def symbols_of(text: str, language: str) -> FileSymbols:
     """The symbols of a source text."""
     lines = text.count("\n") + (not text.endswith("\n") and bool(text))
     tree, known = parsed(text, language), queries(language)
+    ends = tuple(chunk.end for chunk in chunks_in(tree, text))
     if tree is None or known is None:
-        found = (
-            found_by_lines(text) if tree is None else definitions_of(tree.root_node, text, language)
-        )
+        found = definitions_in(tree, text, language)
         made_by = BY_LINES if tree is None else BY_GRAMMAR
-        return FileSymbols(made_by, lines, "", _kept(found), {}, ())
+        return FileSymbols(made_by, lines, "", _kept(found), {}, (), ends, _spans(found))
     data = text.encode()
     package, imported, names = "", list[Import](), set[int]()
     defining = matches(known.definitions, tree.root_node)
@@ -94,6 +119,8 @@ def symbols_of(text: str, language: str) -> FileSymbols:
         _kept(found),
         _references(captured(known.references, tree.root_node, "ref"), data, names),
         tuple(dict.fromkeys(imported)),
+        ends,
+        _spans(found),
     )
 
 
@@ -104,22 +131,36 @@ def _kept(found: list[Definition]) -> tuple[Symbol, ...]:
     )
 
 
+def _spans(found: list[Definition]) -> tuple[int, ...]:
+    return tuple(at for one in found[:MOST_NAMES] for at in (one.start, one.end))
+
+
 def _references(nodes: list[Node], data: bytes, defining: set[int]) -> dict[str, list[int]]:
     """A name → the lines that use it, each once."""
     uses: dict[str, dict[int, None]] = {}
+    spelled: dict[bytes, dict[int, None]] = {}  # as a name is spelled → the lines of that name
     for node in nodes:
         start = node.start_byte
         if start in defining:
             continue
-        name = data[start : node.end_byte].decode("utf-8", "replace").lstrip("@#$:")
-        if len(name) < 2 or name in _NO_USE or len(name) > 200 or _IDENTIFIER.match(name) is None:
-            continue
-        if name not in uses and len(uses) >= MOST_NAMES:
-            continue
-        on = uses.setdefault(name, {})
+        said = data[start : node.end_byte]
+        on = spelled.get(said)
+        if on is None:
+            name = _used(said)
+            if not name or (name not in uses and len(uses) >= MOST_NAMES):
+                continue
+            on = spelled[said] = uses.setdefault(name, {})
         if len(on) < MOST_LINES:
             on[node.start_point[0] + 1] = None
     return {name: sorted(on) for name, on in uses.items()}
+
+
+def _used(said: bytes) -> str:
+    """The name that is used; empty for what is none."""
+    name = said.decode("utf-8", "replace").lstrip("@#$:")
+    if len(name) < 2 or name in _NO_USE or len(name) > 200 or _IDENTIFIER.match(name) is None:
+        return ""
+    return name
 
 
 def _text(node: Node, data: bytes) -> str:

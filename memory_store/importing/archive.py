@@ -23,7 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.errors import MemoryStoreError
-from memory_store.importing.exports import arranged
+from memory_store.importing.exports import arranged as arranged
 from memory_store.importing.folder_names import FOLDERS_NEVER_ENTERED, MAX_FOLDER_DEPTH
 from memory_store.importing.readers import reader_of_suffix
 from memory_store.importing.readers.markdown import no_reader

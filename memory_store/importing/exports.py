@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+from memory_store.importing.readers import apple_notes
 from memory_store.importing.source_file import Found, Skip, SourceFile
 
 CONVERSATIONS = re.compile(r"conversations(-\d+)?\.json")
@@ -29,8 +30,9 @@ ALL_ROWS = "_all.csv"  # of a database of Notion, beside the rows of one view of
 
 
 def arranged(found: Iterable[Found]) -> list[Found]:
-    """The files of an archive; those that say once more what others say are left out by name."""
-    files = [*found]
+    """The files of an archive or an upload. Those that say once more what others say are left out
+    by name."""
+    files = apple_notes.told(found)
     names = {_name(one) for one in files if isinstance(one, SourceFile)}
     folders = {name.parent for name in names if CONVERSATIONS.fullmatch(name.name)}
     return [

@@ -15,13 +15,13 @@ import io
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import inf
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
 from memory_store.errors import MemoryStoreError
 from memory_store.records import MemoryDraft
@@ -101,6 +101,32 @@ class UnreadableError(MemoryStoreError):
         self.reason, self.line = reason, line
 
 
+class Beside(Struct, frozen=True):
+    """What an export says of a file in another place than the file, for each memory in it.
+
+    ``ref`` names the file in every export of that ``source``. What is ``None`` the file says.
+    """
+
+    source: str
+    ref: str = ""
+    title: str | None = None
+    created: str | None = None
+    updated: str | None = None
+    metadata: Mapping[str, Any] = {}
+
+    def completed(self, draft: MemoryDraft, file: SourceFile) -> MemoryDraft:
+        """A memory of that file, with what is said of it."""
+        return replace(
+            draft,
+            source=self.source,
+            ref=self.ref + (draft.ref or "").removeprefix(file.ref),
+            title=self.title or draft.title,
+            created=self.created or draft.created,
+            updated=self.updated or draft.updated,
+            metadata={**draft.metadata, **self.metadata},
+        )
+
+
 class SourceFile(Struct, frozen=True):
     """One file to read.
 
@@ -110,7 +136,7 @@ class SourceFile(Struct, frozen=True):
     1970. Standard input has the kind ``stdin`` and its ``stream``. A file that is not on this disk
     has its ``content``, all of it or to be read in pieces; its ``path`` is never opened. ``table``
     and ``text_column`` say which table of a database is meant, and which field of a row holds the
-    text; ``type`` is the type that was asked for.
+    text; ``type`` is the type that was asked for. ``beside`` is what an export says of the file.
     """
 
     path: Path
@@ -124,6 +150,7 @@ class SourceFile(Struct, frozen=True):
     table: str | None = None
     text_column: str | None = None
     type: str | None = None
+    beside: Beside | None = None
 
     def __post_init__(self) -> None:
         if not self.name:

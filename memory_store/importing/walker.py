@@ -17,7 +17,7 @@ from typing import IO
 from memory_store.importing import archive
 from memory_store.importing.folder_names import MAX_FOLDER_DEPTH, is_passed_over
 from memory_store.importing.globs import Glob
-from memory_store.importing.readers import reader_of, reader_of_suffix
+from memory_store.importing.readers import apple_notes, reader_of, reader_of_suffix
 from memory_store.importing.readers.code import READER as CODE
 from memory_store.importing.readers.markdown import no_reader
 from memory_store.importing.source_file import (
@@ -112,7 +112,7 @@ def _walk_one(
         yield Failure(name, refusal(error))
         return
     if stat.S_ISDIR(status.st_mode):
-        yield from _Folder(resolved, path, wanted, unwanted, all_files).files()
+        yield from apple_notes.told(_Folder(resolved, path, wanted, unwanted, all_files).files())
     elif any(pattern.matches(resolved.name) for pattern in unwanted):
         yield Skip(name, "excluded")
     elif not stat.S_ISREG(status.st_mode):

@@ -6,6 +6,8 @@ function returns.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
@@ -15,6 +17,8 @@ from memory_store.index.snapshot import Mask, Snapshot
 
 MOST_COMPARED = 12_000  # memories: each with each is 28 billion multiplications, some seconds
 AT_ONCE = 1_024  # rows of the table of cosines
+FEW = 8  # of so many documents one may have changed, and not all are compared again
+HELD = 4  # times as many pairs are held as are wanted: some will go
 SAMPLE = 4_000  # pairs picked at random: what is usual between any two
 _SEED = 20_071
 
@@ -29,42 +33,96 @@ class Pair(Struct, frozen=True):
     near: float
 
 
-class Likeness(Struct, frozen=True):
+class Likeness(Struct, frozen=True, eq=False):
     """The pairs, nearest first. ``usual`` and ``spread`` are the mean and the deviation of cosines
-    between any two, by which a model that calls all texts alike is judged."""
+    between any two, by which a model that calls all texts alike is judged.
+
+    ``rows`` are the documents, by what changes with them (id, version, number of
+    vectors). ``whole``: whether there are no more pairs. ``changed`` counts the documents that were
+    compared since all of them were.
+    """
 
     pairs: tuple[Pair, ...]
     usual: float
     spread: float
     compared: int
+    rows: Mapping[bytes, int]
+    whole: bool
+    changed: int = 0
 
 
 def likeness(
-    snapshot: Snapshot, mask: Mask, least: float, deviations: float, most: int
+    snapshot: Snapshot,
+    mask: Mask,
+    least: float,
+    deviations: float,
+    most: int,
+    before: Likeness | None = None,
 ) -> Likeness:
-    """The nearest pairs among the newest documents of ``mask``, at most ``most``.
+    """The nearest pairs among the newest documents of ``mask``: at least ``most`` of them, where
+    there are so many.
 
-    Near is a cosine of ``least``, and so many ``deviations`` above the usual.
+    Near is a cosine of ``least``, and so many ``deviations`` above the usual. Where few documents
+    are others than ``before``, those alone are compared with all.
     """
     chosen = newest(snapshot, np.flatnonzero(mask))
-    pairs = dict.fromkeys(_same_content(snapshot, chosen), 1.0)
+    same = dict.fromkeys(_same_content(snapshot, chosen), 1.0)
+    keys = _keys(snapshot, chosen)
+    rows = dict(zip(keys, chosen.tolist(), strict=True))
     vectors, embedded = document_means(snapshot, chosen)
     units, chosen = unit_rows_of(vectors[embedded]), chosen[embedded]
     vectors.fill(0)
-    usual, spread = _usual(units)
+    kept = _kept(before, rows, most) if before else None
+    if before is None or kept is None:
+        pairs, changed = dict[tuple[int, int], float](), 0
+        fresh = np.arange(len(chosen))
+        usual, spread = _usual(units)
+    else:
+        pairs, usual, spread = kept, before.usual, before.spread
+        fresh = np.flatnonzero(np.array([key not in before.rows for key in keys])[embedded])
+        changed = before.changed + len(fresh)
     bound = max(least, usual + deviations * spread)
-    for start in range(0, len(chosen), AT_ONCE):
-        cosines = units[start : start + AT_ONCE] @ units[start:].T
-        left, right = np.nonzero(np.triu(cosines, 1) >= bound)
+    for start in range(0, len(fresh), AT_ONCE):
+        some = fresh[start : start + AT_ONCE]
+        first = start if kept is None else 0  # those before were compared with these
+        cosines = units[some] @ units[first:].T
+        if kept is None:
+            cosines = np.triu(cosines, 1)
+        else:
+            cosines[np.arange(len(some)), some] = 0  # itself
+        left, right = np.nonzero(cosines >= bound)
         found = cosines[left, right]
-        for place in np.argsort(-found, kind="stable")[:most].tolist():
-            a, b = chosen[start + left[place]], chosen[start + right[place]]
+        for place in np.argsort(-found, kind="stable")[: HELD * most].tolist():
+            a, b = chosen[some[left[place]]], chosen[first + right[place]]
             pairs.setdefault(_newer_first(snapshot, int(a), int(b)), float(found[place]))
     units.fill(0)
-    ordered = sorted(pairs.items(), key=lambda one: (-one[1], one[0]))[:most]
-    return Likeness(
-        tuple(Pair(*pair, min(near, 1.0)) for pair, near in ordered), usual, spread, len(chosen)
-    )
+    ordered = sorted((pairs | same).items(), key=lambda one: (-one[1], one[0]))
+    held = tuple(Pair(*pair, min(near, 1.0)) for pair, near in ordered[: HELD * most])
+    whole = len(held) < HELD * most and (before is None or kept is None or before.whole)
+    return Likeness(held, usual, spread, len(chosen), rows, whole, changed)
+
+
+def _keys(snapshot: Snapshot, ordinals: Ordinals) -> list[bytes]:
+    """What each document is known by, as long as neither it nor its vectors change."""
+    words = snapshot.id_words[ordinals].view(np.int64)
+    parts = (words, snapshot.versions[ordinals, None], snapshot.window_counts[ordinals, None])
+    return [row.tobytes() for row in np.hstack(parts)]
+
+
+def _kept(
+    before: Likeness, rows: Mapping[bytes, int], most: int
+) -> dict[tuple[int, int], float] | None:
+    """The pairs of before whose documents are both unchanged; ``None``: compare all again."""
+    others = len(rows.keys() - before.rows.keys()) + len(before.rows.keys() - rows.keys())
+    if (before.changed + others) * FEW > len(rows):
+        return None
+    now = {old: rows[key] for key, old in before.rows.items() if key in rows}
+    kept = {
+        (now[one.newer], now[one.older]): one.near
+        for one in before.pairs
+        if one.newer in now and one.older in now
+    }
+    return kept if before.whole or len(kept) >= most else None
 
 
 def nearest(snapshot: Snapshot, asked: Ordinals, among: Ordinals, k: int) -> list[Ordinals]:

@@ -167,7 +167,7 @@ class Snapshot:
         """
         ids = self.id_words[:, 0] ^ (self.id_words[:, 1] * _ODD)
         mixed = ids + self.versions.view(np.uint64) * _OTHER_ODD
-        mixed += self._window_counts.astype(np.uint64)
+        mixed += self.window_counts.astype(np.uint64)
         mixed ^= mixed >> np.uint64(29)
         mixed *= _ODD
         mixed ^= mixed >> np.uint64(32)
@@ -192,11 +192,12 @@ class Snapshot:
 
     def unembedded(self) -> Mask:
         """Which documents have no vectors; to be asked by :meth:`worked_out`."""
-        lacking: Mask = self._window_counts == 0
+        lacking: Mask = self.window_counts == 0
         return lacking
 
     @property
-    def _window_counts(self) -> npt.NDArray[np.int64]:
+    def window_counts(self) -> npt.NDArray[np.int64]:
+        """int64 [size]: how many vectors each document has."""
         counts = [np.diff(part.segment.window_offsets.astype(np.int64)) for part in self.parts]
         return _joined(counts, np.int64)
 

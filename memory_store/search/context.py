@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 if TYPE_CHECKING:
+    from memory_store.code.symbols import FileSymbols
     from memory_store.crypto.blinding import Blinder
     from memory_store.index.lexicon import Lexicon
     from memory_store.index.snapshot import Part, Snapshot
@@ -43,7 +44,8 @@ class SearchContext(Struct, frozen=True):
     ``lexicon`` gives the words as spelled of those of some collections (``None``: of all) whose
     memories may be opened; it is ``None`` where no word is to be corrected. ``trigrams`` gives
     those of the same, keyed, segment by segment.
-    ``code_files`` are the source files of those, with who imports whom.
+    ``code_files`` are the source files of those, with who imports whom; ``symbols`` are those of
+    the file at an ordinal.
     ``page_keys`` seal the place between two pages.
     ``by_places`` says that the caller may not read, so that orders and scores are to follow from
     places alone. ``parsed`` is the query where the caller had to take it apart before.
@@ -68,6 +70,7 @@ class SearchContext(Struct, frozen=True):
     fetch_model: Callable[[], str]
     trigrams: Callable[[], Iterable[tuple[Part, Trigrams]]] = tuple
     code_files: Callable[[], CodeFiles] | None = None
+    symbols: Callable[[int], FileSymbols | None] = lambda ordinal: None
     expander: str | None = None
     indexed_with: Mapping[str, CollectionSettings] = field(default_factory=dict)
     own_models: frozenset[str] = frozenset()

@@ -17,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from memory_store.code.grammars import grammar, installed
 from memory_store.code.import_graph import ImportGraph, SourceFile, import_graph
-from memory_store.code.symbols import BY_LINES, FileSymbols, Symbol
+from memory_store.code.symbols import FileSymbols, Symbol, is_current
 from memory_store.index.outlines import OUTLINES, Outline
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import DONE_SUFFIX, Memory
-from memory_store.session.extras import rows
+from memory_store.session.extras import record_at, rows
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.outlines import outline_of
 from memory_store.text.identifiers import CODE
@@ -41,6 +40,8 @@ class CodeFile(Struct, frozen=True):
     path: str
     language: str
     symbols: FileSymbols
+    authors: tuple[str, ...] = ()
+    changed: str = ""
 
 
 class Use(Struct, frozen=True):
@@ -118,7 +119,11 @@ def code_files(vault: OpenVault) -> tuple[CodeFiles, int]:
 
         def read() -> CodeFiles:
             nonlocal opened
-            files = {n: one for n, one in _outlined(vault, snapshot) if _is_current(one)}
+            files = {
+                n: one
+                for n, one in _outlined(vault, snapshot)
+                if is_current(one.symbols, one.language)
+            }
             missing = [n for n in _ordinals(snapshot, openable).tolist() if n not in files]
             opened = len(missing)
             for start in range(0, len(missing), _AT_ONCE):
@@ -140,6 +145,13 @@ def outlined_files(vault: OpenVault, snapshot: Snapshot) -> CodeFiles:
     openable = sorted(vault.keyring.openable())
     made: CodeFiles = snapshot.worked_out(f"outlined files {openable}", read)
     return made
+
+
+def symbols_at(vault: OpenVault, snapshot: Snapshot, ordinal: int) -> FileSymbols | None:
+    """The symbols of one document of a snapshot, where its outline is in the index and the view
+    may open it."""
+    outline = record_at(vault, snapshot, OUTLINES, ordinal)
+    return None if outline is None else outline.symbols
 
 
 def has_code(vault: OpenVault) -> bool:
@@ -165,12 +177,6 @@ def _outlined(vault: OpenVault, snapshot: Snapshot) -> Iterator[tuple[int, CodeF
             yield ordinal, _file(memory, collection, one, one.symbols)
 
 
-def _is_current(file: CodeFile) -> bool:
-    """Whether nothing more is known of a file by a grammar that was added since."""
-    by_lines = file.symbols.made_by == BY_LINES
-    return not (by_lines and installed() and grammar(file.language) is not None)
-
-
 def _file_of(memory: Memory) -> CodeFile:
     outline = outline_of(memory)
     assert outline.symbols is not None  # only source code is opened for it
@@ -179,4 +185,6 @@ def _file_of(memory: Memory) -> CodeFile:
 
 def _file(memory: str, collection: str, outline: Outline, symbols: FileSymbols) -> CodeFile:
     path, source, language = outline.path, outline.source, outline.language
-    return CodeFile(memory, collection, source, path, language, symbols)
+    return CodeFile(
+        memory, collection, source, path, language, symbols, outline.authors, outline.changed
+    )

@@ -61,7 +61,12 @@ def record_of(vault: OpenVault, kind: Records[T], memory: str) -> T | None:
     """The record of one memory; ``None`` where there is none, or the view may not open it."""
     snapshot = vault.snapshot()
     ordinal = snapshot.ordinal_of(memory)
-    if ordinal is None or snapshot.collection(ordinal) not in vault.keyring.openable():
+    return None if ordinal is None else record_at(vault, snapshot, kind, ordinal)
+
+
+def record_at(vault: OpenVault, snapshot: Snapshot, kind: Records[T], ordinal: int) -> T | None:
+    """The same, by the document of a snapshot of the vault."""
+    if snapshot.collection(ordinal) not in vault.keyring.openable():
         return None
     part = snapshot.part_of(ordinal)
     extra = _extra(part.segment, kind.name)

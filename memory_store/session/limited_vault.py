@@ -51,6 +51,7 @@ class LimitedVault:
         self.creating = limits.creating
         self.path, self.vault, self.access = whole.path, whole.vault, whole.access
         self.gate, self.expansions = whole.gate, whole.expansions
+        self.likenesses = whole.likenesses
         self.reader, self.writing, self.row_tags = whole.reader, whole.writing, whole.row_tags
         self.adopt_model, self.first_warning = whole.adopt_model, whole.first_warning
         self.keyring = LimitedKeyring(whole.keyring, limits)

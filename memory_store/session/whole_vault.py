@@ -21,6 +21,7 @@ from memory_store.index.snapshot import Snapshot
 from memory_store.scopes import Limits
 from memory_store.session.collections import CollectionChange, Collections
 from memory_store.session.gate import Gate
+from memory_store.session.likenesses import Likenesses
 from memory_store.session.link_graph import LinkGraph, LinkGraphs
 from memory_store.session.live_index import LiveIndex
 from memory_store.session.readers import KnownRows, Readers
@@ -83,6 +84,7 @@ class WholeVault:
         self.expansions: Expansions = Expansions(path, keyring, on_disk=kept)
         keyring.when_unknown(self.refresh_settings)
         self.link_graphs = LinkGraphs()
+        self.likenesses = Likenesses()
         self.index = LiveIndex(keyring, Storage.open(path, read_only=True, access=access))
         self._older = not access.in_memory and (
             rollback_warning(vault, path, counters(self._writer)) is not None
@@ -336,6 +338,7 @@ class WholeVault:
                 remember(self.vault, self.path, counters(self._writer))
         self.keyring.wipe()
         self.link_graphs.wipe()
+        self.likenesses.wipe()
         self.index.wipe()
         self._readers.close()
         self._writer.close()

@@ -83,6 +83,18 @@ class Described(Struct, frozen=True):
         return self.time, self.deleted, self.name, repr(sorted(self.members.items()))
 
 
+class Chosen(Struct, frozen=True):
+    """A setting as the devices agree on it, packed; the one that was chosen last counts. Empty: as
+    in a new vault, or taken back."""
+
+    value: bytes = b""
+    time: int = 0
+
+    @property
+    def rank(self) -> tuple[int, bytes]:
+        return self.time, self.value
+
+
 class Step(Struct, frozen=True):
     """A root key that took the place of another, which signed it."""
 
@@ -106,6 +118,7 @@ class State(Struct, frozen=True, tag="device"):
     sequence: int = 0
     file: int = 0
     collections: dict[str, Described] = field(default_factory=dict)
+    settings: dict[str, Chosen] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)
     roots: tuple[Step, ...] = ()
 

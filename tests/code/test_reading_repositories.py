@@ -299,6 +299,21 @@ def test_files_that_were_indexed_without_grammars_are_read_again_when_there_are_
     assert found.opened == 1  # no grammar knows more of the other one
 
 
+def test_a_result_shows_its_lines_and_definition_by_what_was_kept_when_it_was_indexed(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = "        step = 1\n" * 200
+    text = f"class Zanzibar:\n    def open(self):\n{body}        return quixotic\n"
+    meta = {"language": "python"}
+    store.add_many([MemoryDraft(text, type="code", ref="a.py", metadata=meta)], embed=False)
+    (found,) = store.search("quixotic", mode="keyword").rows
+    assert found.symbol == "Zanzibar.open"  # without a grammar it would end with its line
+    monkeypatch.setattr(grammars, "installed", lambda: False)  # so that nothing can be parsed
+    (again,) = store.search("quixotic", mode="keyword").rows
+    assert (again.line, again.end_line, again.symbol) == (found.line, found.end_line, found.symbol)
+    assert again.passages == found.passages
+
+
 SECRETS = ("zanzibar", "quixotic", "src/hidden", "MumbleImport", "frobnicate")
 
 

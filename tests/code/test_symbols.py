@@ -6,7 +6,7 @@ import pytest
 
 from memory_store.code import grammars
 from memory_store.code.definitions import defined_names
-from memory_store.code.symbols import BY_LINES, FileSymbols, symbols_of
+from memory_store.code.symbols import BY_LINES, FileSymbols, layout, symbols_of
 
 SOURCES = {
     "python": """
@@ -306,3 +306,20 @@ def test_without_grammars_definitions_are_known_by_their_lines(
     found = symbols_of("import os\ndef open_box(): pass\n", "python")
     assert (found.made_by, [one.name for one in found.definitions]) == (BY_LINES, ["open_box"])
     assert found.imports == ()
+
+
+@pytest.mark.parametrize("language", [*SOURCES, "text"])
+@pytest.mark.parametrize("times", [1, 40])
+def test_what_is_kept_of_a_file_says_where_its_chunks_and_definitions_are_without_parsing(
+    language: str, times: int
+) -> None:
+    text = "/* größer */\n" + SOURCES.get(language, "def a(): pass\n\n" * 6) * times
+    kept = symbols_of(text, language)
+    assert len(layout(text, language, kept)[0]) >= times // 20
+    assert layout(text, language, kept) == layout(text, language, None)
+
+
+def test_what_is_kept_of_another_text_is_not_believed() -> None:
+    kept = symbols_of("def a(): pass\n", "python")
+    text = "def longer(): pass\n"
+    assert layout(text, "python", kept) == layout(text, "python", None)

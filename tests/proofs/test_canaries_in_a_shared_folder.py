@@ -13,6 +13,7 @@ import pytest
 from canaries import KINDS, canary, leaks, spelled_in
 
 from memory_store.cli.backup import copy_vault
+from memory_store.records import search_request
 from memory_store.store import MemoryStore
 
 
@@ -34,6 +35,7 @@ def test_no_word_leaves_for_the_folder(
         collection=words["collection"],
     )
     store.import_paths([notes])
+    store.searches.save("root", words["title"], search_request(words["text"]))
     (tmp_path / "phone").mkdir()
     copy_vault(store.path, tmp_path / "phone" / "notes.db")
     with MemoryStore.open(tmp_path / "phone" / "notes.db", key_file=key_file) as phone:
@@ -44,6 +46,9 @@ def test_no_word_leaves_for_the_folder(
         reports += [one.sync_with_folder(shared) for one in (store, phone)]
         store.delete(gone.id)
         reports += [one.sync_with_folder(shared) for one in (phone, store, phone)]
+        phone.searches.rename("root", words["title"], words["topic"])
+        reports += [one.sync_with_folder(shared) for one in (phone, store)]
+        assert store.searches.find("root", words["topic"]).search["q"] == words["text"]
         assert any(report.conflicts for report in reports)
         assert len(phone.list()) == len(store.list()) == 3
     files = [*shared.iterdir()]

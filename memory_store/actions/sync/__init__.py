@@ -3,6 +3,7 @@
 copy         what changed in a copy, and what it sends
 merge        what comes from elsewhere, joined and written
 collections  made, named and deleted on several devices
+settings     chosen on several devices
 folder       a folder of sealed files
 keys         keys that were replaced on another device, and a new device
 
@@ -27,6 +28,7 @@ from memory_store.actions.sync.collections import (
 )
 from memory_store.actions.sync.copy import Copy
 from memory_store.actions.sync.folder import Folder
+from memory_store.actions.sync.settings import agree_settings
 from memory_store.errors import BadInputError
 from memory_store.records.sync import SyncReport
 from memory_store.vault.audit_events import SYNC, AuditEvent
@@ -81,6 +83,7 @@ def with_copy(opened: Opened, other: Actions, *, embed: bool = True) -> SyncRepo
         for one in (mine, theirs):
             one.note_changes()
             note_collections(one)
+            agree_settings(one)
         sent = _hand_over(mine, theirs, embed=embed)
         _hand_over(theirs, mine, embed=embed)
         for one in (mine, theirs):
@@ -96,6 +99,7 @@ def _hand_over(source: Copy, receiver: Copy, *, embed: bool) -> int:
     before, until, count = source.state.targets.get(name, Target()), source.state.sequence, 0
     collections = sent_collections(source)
     take_collections(receiver, collections)
+    agree_settings(receiver, source.state.settings)
     for batch in source.outgoing(name, before.sent):
         memories = [one for _, one in batch]
         take_all(receiver, collections, memories, known_as, embed=embed)

@@ -26,6 +26,7 @@ from memory_store.actions.sync.collections import (
 )
 from memory_store.actions.sync.copy import BATCH, Copy, Outgoing, Sent
 from memory_store.actions.sync.keys import adopt, finish_rotation, publish
+from memory_store.actions.sync.settings import agree_settings
 from memory_store.errors import FormatError, MemoryStoreError, TamperedError
 from memory_store.vault import bundles
 from memory_store.vault.bundles import CHANGES, Found
@@ -33,7 +34,7 @@ from memory_store.vault.contents import digest, exact_digest, unpacked
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.registers import Register
 from memory_store.vault.slots import Secret
-from memory_store.vault.sync_state import Target
+from memory_store.vault.sync_state import Chosen, Target
 
 T = TypeVar("T")
 BUNDLE_BYTES = 8 * 2**20  # of contents in a file: what a drive sends again where it was cut off
@@ -49,6 +50,7 @@ class Opening(Struct, frozen=True):
     files: tuple[int, ...]
     clock: dict[str, int]
     collections: list[SentCollection] = field(default_factory=list)
+    settings: dict[str, Chosen] = field(default_factory=dict)
 
 
 class Folder:
@@ -83,6 +85,7 @@ class Folder:
         copy.begin(self._clock(), older=self._last_own() > copy.state.file)
         copy.note_changes()
         note_collections(copy)
+        agree_settings(copy)
         self._take(embed=embed)
         delete_collections(copy)
         note_collections(copy)
@@ -145,6 +148,7 @@ class Folder:
                 continue  # a second copy of it
             try:
                 opening, memories = self._opened(one)
+                agree_settings(self.copy, opening.settings)
             except (TamperedError, FormatError) as error:
                 refused[which] = str(error)
                 continue
@@ -200,7 +204,8 @@ class Folder:
         there, replaced = {one.number for one in own}, before.epoch not in (-1, epoch)
         whole = whole or replaced or not {*before.files} <= there or len(there) >= MOST_FILES
         collections = sent_collections(copy)
-        described = hashlib.sha256(msgpack.encode(collections)).digest()
+        agreed = msgpack.encode([collections, copy.state.settings])
+        described = hashlib.sha256(agreed).digest()
         keys = publish(copy, self.path, self.found, before.keys)
         target = replace(before, epoch=epoch, described=described, keys=keys)
         if whole:
@@ -229,7 +234,7 @@ class Folder:
         number = copy.state.file + 1
         copy.save(replace(copy.state, file=number))
         target = replace(target, files=(*target.files, number))
-        opening = Opening(target.files, copy.clock(), collections)
+        opening = Opening(target.files, copy.clock(), collections, copy.state.settings)
         memories = [one for _, one in some]
         content = [memories[at : at + BATCH] for at in range(0, len(memories), BATCH)]
         parts = [msgpack.encode(one) for one in (opening, *content)]

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from memory_store.errors import MemoryStoreError
 from memory_store.importing.readers import (
     anki,
+    apple_notes,
     bookmarks,
     code,
     conversations,
@@ -63,13 +64,14 @@ READERS: list[Reader] = [
     *bookmarks.READERS,
     *highlights.READERS,
     anki.READER,
+    apple_notes.READER,
     *notion.READERS,
     code.READER,
 ]
 PROGRAMS = frozenset(
     {
         *(conversations.CHATGPT, conversations.CLAUDE, keep.SOURCE, mem0.SOURCE, enex.SOURCE),
-        *(notion.SOURCE, anki.SOURCE, highlights.KINDLE, highlights.READWISE),
+        *(notion.SOURCE, anki.SOURCE, apple_notes.SOURCE, highlights.KINDLE, highlights.READWISE),
         *(bookmarks.BROWSER, bookmarks.POCKET, bookmarks.INSTAPAPER, bookmarks.RAINDROP),
     }
 )
@@ -126,7 +128,9 @@ def read_file(file: SourceFile, limits: Limits = LIMITS) -> Iterator[Item]:
         if file.kind == STDIN:
             file = _from_stdin(file, limits)
         items = reader_of(file).read(file, limits)
-        yield from _within(limits, file, _with_attachments(items, limits))
+        for item in _within(limits, file, _with_attachments(items, limits)):
+            said = file.beside if isinstance(item, MemoryDraft) else None
+            yield said.completed(item, file) if said and isinstance(item, MemoryDraft) else item
     except LeftOutError as error:
         yield Skip(file.name, str(error))
     except UnreadableError as error:

@@ -17,6 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from memory_store.code.blame import last_change
 from memory_store.index.terms import has_term
 from memory_store.records import Memory, SearchResponse, SearchResult, explanation
 from memory_store.search.adjustments import band
@@ -111,17 +112,17 @@ def _previewed(
     than the budget by itself is shown in part.
     """
     limit, deep, offset = search.options.budget, search.options.deep, search.plan.offset
-    embedder = outcome.embedder
+    embedder, symbols = outcome.embedder, search.context.symbols
     named, count = counted_with(), tokens
     if embedder is not None and not is_exact():
         named, count = embedder.name, embedder.count_tokens
     shown, costs = [], []
     for n, row in enumerate(outcome.rows):
         expanded = expands(offset + n, row, deep)
-        one = preview(row, outcome.marker(row), expanded=expanded)
+        one = preview(row, outcome.marker(row), expanded=expanded, symbols=symbols)
         cost = 0 if limit is None else count(_text(row, one))
         if limit is not None and expanded and cost > limit:
-            one = preview(row, outcome.marker(row), expanded=False)
+            one = preview(row, outcome.marker(row), expanded=False, symbols=symbols)
             cost = count(_text(row, one))
         shown.append(one)
         costs.append(cost)
@@ -205,6 +206,7 @@ def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) ->
     memory, candidate = result.opened, result.candidate
     collection = search.snapshot.collection(candidate.ordinal)
     place = shown.place
+    changed = last_change(memory.metadata, place.line, place.end_line) if place else None
     title = shown_title(memory.title, shown.passage.text, shown.passage.start)
     return SearchResult(
         rank=rank,
@@ -229,6 +231,8 @@ def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) ->
         line=place.line if place else None,
         end_line=place.end_line if place else None,
         symbol=place.symbol if place else None,
+        last_author=changed.author if changed else None,
+        last_changed=changed.date if changed else None,
         superseded_by=_successor(search, memory),
         matches=outcome.matches.get(candidate.ordinal, ()),
         title_highlights=tuple(outcome.marker(result).spans(title)),

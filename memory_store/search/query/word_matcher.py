@@ -57,8 +57,9 @@ class WordMatcher:
 
     def met(self, text: str) -> set[str]:
         """The different words and phrases of the query that stand in ``text``."""
-        phrases = {f"phrase {n}" for n, p in enumerate(self._phrases) if p.search(text)}
-        return {found for _, found in self._word_spans(text)} | phrases
+        met = {found for _, found in self._word_spans(text)}
+        met.update(f"phrase {n}" for n, p in enumerate(self._phrases) if p.search(text))
+        return met
 
     def densest(self, text: str, width: int) -> int | None:
         """Where the stretch of ``width`` characters with most different words starts.
@@ -83,29 +84,32 @@ class WordMatcher:
         in small letters or capitals."""
         if not text.isascii():
             return identifiers(text)
-        if self._inside is None:
+        folded = text.lower()
+        stems = [stem for stem in self._inside if stem in folded]
+        if not stems:
             return []
         found, end = [], 0
-        for hit in self._inside.finditer(text):
-            start = hit.start()
-            if start < end:
+        for hit in sorted([hit for stem in stems for hit in _places(stem, folded)]):
+            if hit < end:
                 continue
+            start = hit
             while start > end and (text[start - 1].isalnum() or text[start - 1] == "_"):
                 start -= 1
-            behind = _BEHIND_NAME.search(text, hit.end())
+            behind = _BEHIND_NAME.search(text, hit)
             end = behind.start() if behind else len(text)
             found.append(Word(text[start:end], start, end))
         return found
 
     @cached_property
-    def _inside(self) -> re.Pattern[str] | None:
-        """What is in a name of ASCII that has a stem of the query; ``None`` where none can have."""
-        stems = [stem for stem in self._stems if stem and not _BEHIND_NAME.search(stem)]
-        return re.compile("|".join(map(re.escape, stems)), re.I) if stems else None
+    def _inside(self) -> list[str]:
+        """What is in a name of ASCII, in small letters, that has a stem of the query."""
+        return [stem for stem in self._stems if stem and not _BEHIND_NAME.search(stem)]
 
     def _word_spans(self, text: str) -> list[tuple[tuple[int, int], str]]:
         if self._language == CODE:
             known, names = self._met, self._likely(text)
+            if not names:
+                return []
             for name in {one.text for one in names} - known.keys():
                 known[name] = tuple(self._stems.intersection(name_terms(name)))
             return [(name[1:], found) for name in names for found in known[name.text]]
@@ -113,6 +117,15 @@ class WordMatcher:
             ((word.start, word.end), found)
             for word, found in words_of_terms(text, self._language, self._stems)
         ]
+
+
+def _places(stem: str, text: str) -> list[int]:
+    """Where a stem stands in a text."""
+    found, at = [], text.find(stem)
+    while at >= 0:
+        found.append(at)
+        at = text.find(stem, at + len(stem))
+    return found
 
 
 def _spelled(word: str) -> str:

@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from hashlib import sha256
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -181,17 +182,18 @@ class _Filling:
         self._held: dict[str, Digests] = {}
         self.resumed = 0
         """Rows that stood there from an earlier try, and still hold."""
+        self._earlier = True  # whether what stands there is of an earlier try
 
     def bring_up(self, source: Storage) -> int:
         """Write what is missing and take away what is gone. Returns how many rows were written."""
-        return sum(self._bring_up(source, table) for table in TABLES)
+        written = sum(self._bring_up(source, table) for table in TABLES)
+        self._earlier = False
+        return written
 
     def _bring_up(self, source: Storage, table: str) -> int:
-        first = table not in self._held
-        held = self._held.pop(table, None) or dict(_marks(self._there, table))
+        held = self._held.pop(table, None) or _marks(self._there, table)
         if not held:
-            self._held[table] = self._fill(source, table)
-            return len(self._held[table])
+            return self._fill(source, table)
         found: Digests = {}
         places = []
         for place, key, mark in _marked(source, table):
@@ -199,9 +201,9 @@ class _Filling:
             if held.get(key) != mark:
                 places.append(place)
         stale = [key for key, mark in held.items() if found.get(key) != mark]
-        if first:
+        if self._earlier:
             self.resumed += len(held) - len(stale)
-        again = set(stale) & found.keys() if table == IN_PLACE else set()
+        again = set(stale) & found.keys() if table == IN_PLACE else ()
         self._delete(table, [key for key in stale if key not in again])
         for some in parts(places, LARGE.get(table, ROWS)):
             self._write(table, _rows_at(source, table, some), again)
@@ -209,26 +211,29 @@ class _Filling:
         self._held[table] = found
         return len(places) + len(stale)
 
-    def _fill(self, source: Storage, table: str) -> Digests:
+    def _fill(self, source: Storage, table: str) -> int:
         """Write all rows of a table that is empty."""
-        found: Digests = {}
-        for part in _parts(source, table, columns_of(table), LARGE.get(table, ROWS)):
-            self._write(table, [row[1:] for row in part])
-            found.update((_key(table, row[1:]), _digest(_cut(table, row[1:]))) for row in part)
-            self._told(table, len(found), None)
-        return found
+        written = 0
+        for part in _rows(source, table):
+            self._write(table, part)
+            written += len(part)
+            self._told(table, written, None)
+        return written
 
-    def _write(self, table: str, rows: Sequence[Key], again: set[Key] | None = None) -> None:
+    def _write(self, table: str, rows: Sequence[Key], again: Collection[Key] = ()) -> None:
         """Insert rows; those of ``again`` in their places."""
         columns, engine = columns_of(table), self._there.engine
-        new = [row for row in rows if _key(table, row) not in (again or ())]
-        old = [(*row, *_key(table, row)) for row in rows if _key(table, row) in (again or ())]
+        old = [row for row in rows if again and _key(table, row) in again]
+        new = [row for row in rows if row not in old] if old else rows
         with self._there.transaction():
             if new:
                 engine.insert(f"into {table} ({', '.join(columns)})", new)
             if old:
                 said = ", ".join(f"{name} = ?" for name in columns)
-                engine.executemany(f"update {table} set {said} where {_named(table)}", old)
+                engine.executemany(
+                    f"update {table} set {said} where {_named(table)}",
+                    [(*row, *_key(table, row)) for row in old],
+                )
 
     def _delete(self, table: str, keys: Sequence[Key]) -> None:
         for some in parts(keys, ROWS):
@@ -238,25 +243,21 @@ class _Filling:
     def compare(self, source: Storage, table: str) -> int:
         """How many rows a table has in both. Raises StorageError unless they are equal; then the
         copy has none left of that table, so that the next try writes them anew."""
-        wanted = dict(self._digests(source, table))
-        rows = len(wanted)
-        for key, digest in self._digests(self._there, table):
-            if wanted.pop(key, b"") != digest:
+        rows, same = 0, True
+        for part, copied in zip_longest(_rows(source, table), _rows(self._there, table)):
+            same = part == copied
+            if not same:  # or in another order, after it followed changes
                 break
-        else:
-            if not wanted:
-                return rows
+            rows += len(part)
+            self._told(f"compared {table}", rows, None)
+        if same:
+            return rows
+        wanted = _digests(source, table)
+        if wanted == _digests(self._there, table):
+            return len(wanted)
         with self._there.transaction():
             self._there.engine.execute(f"delete from {table}")
         raise StorageError(f"the copy's rows of {table} are not those of the vault; copy it again")
-
-    def _digests(self, storage: Storage, table: str) -> Iterator[tuple[Key, bytes]]:
-        done = 0
-        for part in _parts(storage, table, columns_of(table), LARGE.get(table, ROWS)):
-            for row in part:
-                yield _key(table, row[1:]), _digest(row[1:])
-            done += len(part)
-            self._told(f"compared {table}", done, None)
 
 
 def count(storage: Storage, table: str) -> int:
@@ -301,18 +302,18 @@ def _marked(storage: Storage, table: str) -> Iterator[tuple[int, Key, bytes]]:
             yield place, _key(table, row), _digest(row)
 
 
-def _marks(storage: Storage, table: str) -> Iterator[tuple[Key, bytes]]:
-    return ((key, mark) for _, key, mark in _marked(storage, table))
+def _marks(storage: Storage, table: str) -> Digests:
+    return {key: mark for _, key, mark in _marked(storage, table)}
 
 
-def _cut(table: str, row: Sequence[Any]) -> list[Any]:
-    """Of a whole row what :func:`_marked` reads."""
-    names, blobs = columns_of(table), _sealed(table)
-    sealed = [row[names.index(one)] for one in blobs]
-    return [
-        *(v[:MARK_BYTES] if v and n in blobs else v for n, v in zip(names, row, strict=True)),
-        *(None if one is None else len(one) for one in sealed),
-    ]
+def _rows(storage: Storage, table: str) -> Iterator[list[Key]]:
+    for part in _parts(storage, table, columns_of(table), LARGE.get(table, ROWS)):
+        yield [row[1:] for row in part]
+
+
+def _digests(storage: Storage, table: str) -> Digests:
+    rows = chain.from_iterable(_rows(storage, table))
+    return {_key(table, row): _digest(row) for row in rows}
 
 
 def _sealed(table: str) -> list[str]:
