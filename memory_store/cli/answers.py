@@ -143,7 +143,9 @@ def result_lines(
             shown(code_place(row)),
             *code_lines(row, room - len(INDENT), colour),
         ]
-    facts = [row.type, row.created[:10], " ".join(f"#{topic}" for topic in row.topics)]
+    under = (row.passages[0].place or "") if row.passages else ""
+    facts = [under, row.type, row.created[:10]]
+    facts.append(" ".join(f"#{topic}" for topic in row.topics))
     facts += [f"superseded by {row.superseded_by[:SHORT_ID]}"] if row.superseded_by else []
     facts.append((row.ref or "") if by_ref else row.id[:SHORT_ID])
     facts_line = " · ".join(printable_line(fact) for fact in facts if fact)

@@ -23,12 +23,15 @@ class Passage(Struct, frozen=True):
     """A part of an opened memory: character offsets ``start``–``end`` and the text between.
 
     ``highlights`` are ``(start, end)`` character offsets *within* ``text`` of matching words.
+    ``place`` is the heading that most of them stand under: of a document a page or a sheet, of a
+    conversation a turn.
     """
 
     start: int
     end: int
     text: str
     highlights: tuple[tuple[int, int], ...] = ()
+    place: str | None = None
 
 
 class Match(Struct, frozen=True):
