@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from memory_store.errors import MemoryStoreError
+from memory_store.errors import BadInputError, MemoryStoreError
 
 State = Literal["ok", "missing", "off"]
 
@@ -123,18 +124,26 @@ def folders() -> list[Check]:
     from memory_store import paths
 
     unnoticed = "an older file put in the place of a newer one is not noticed"
-    places = (
-        ("cache folder", paths.cache_folder, "no models"),
+    places: tuple[tuple[str, Callable[[], str], str], ...] = (
+        ("cache folder", lambda: _usable(paths.cache_folder(make=False)), "no models"),
         ("configuration", _configuration, "no settings"),
-        ("state folder", paths.state_folder, unnoticed),
+        ("state folder", lambda: _usable(paths.state_folder(make=False)), unnoticed),
     )
     checks = []
     for name, find, effect in places:
         try:
-            checks.append(Check(name, "ok", str(find())))
+            checks.append(Check(name, "ok", find()))
         except MemoryStoreError as error:
             checks.append(Check(name, "missing", str(error), effect, "see the message"))
     return checks
+
+
+def _usable(folder: Path) -> str:
+    """The folder, if files can be kept in it, or it can be made. Makes nothing."""
+    nearest = next(place for place in (folder, *folder.parents) if place.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        raise BadInputError(f"{folder} cannot be used: nothing can be written in {nearest}")
+    return str(folder) if nearest == folder else f"{folder} (made when it is needed)"
 
 
 def network() -> Check:

@@ -136,6 +136,18 @@ def test_doctor_without_a_vault_examines_the_installation() -> None:
     assert "versions" in {c["name"] for c in json.loads(result.stdout)}
 
 
+def test_doctor_makes_nothing_and_says_which_folder_cannot_be_made(
+    private_folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (private_folders.parent / "a file").touch()
+    monkeypatch.setenv("MEMORY_STORE_STATE", str(private_folders.parent / "a file" / "state"))
+    checks = {c["name"]: c for c in json.loads(run("doctor", "--json").stdout)}
+    assert checks["cache folder"]["detail"].endswith("cache (made when it is needed)")
+    assert not private_folders.exists()
+    assert checks["state folder"]["state"] == "missing"
+    assert "nothing can be written in" in checks["state folder"]["detail"]
+
+
 def event(actor: str | None, surface: str, opened: int, days: float) -> AuditEvent:
     time = (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="seconds")
     return AuditEvent(time, actor, False, surface, "search", opened, opened)
