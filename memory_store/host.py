@@ -12,6 +12,7 @@ from memory_store.addresses import Address, is_address
 from memory_store.assistants import answer_over_http, require_sdk
 from memory_store.assistants.allowance import Allowances
 from memory_store.assistants.assistant import Access, Assistant, access_of, least, only
+from memory_store.code.blame import BLAME, Change, changes_in
 from memory_store.dates import epoch
 from memory_store.importing import archive, drafts
 from memory_store.importing.drafts import checked_id, checked_type

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from msgspec import Struct
 
 from memory_store.errors import NotFoundError
-from memory_store.host import CodeOutline, Dependant, MemoryStore
+from memory_store.host import Change, CodeOutline, Dependant, MemoryStore, changes_in
 from memory_store.records import DONE_SUFFIX, Memory
 
 CODE_TYPE = "code"
@@ -29,6 +29,7 @@ class FileView(Struct, frozen=True):
     outline: CodeOutline
     dependants: tuple[Dependant, ...]
     lines: Sequence[Markup]
+    changes: Sequence[Change] = ()
 
 
 def file_view(store: MemoryStore, memory: Memory) -> FileView | None:
@@ -40,7 +41,8 @@ def file_view(store: MemoryStore, memory: Memory) -> FileView | None:
         found = store.code.impact(memory.id, hops=STEPS)
     except NotFoundError:  # text that is called code, and was never read as a file
         return None
-    return FileView(outline, found.files, coloured_lines(memory.text, outline.language))
+    lines = coloured_lines(memory.text, outline.language)
+    return FileView(outline, found.files, lines, changes_in(memory.metadata))
 
 
 def coloured_lines(text: str, language: str) -> Sequence[Markup]:

@@ -156,11 +156,12 @@ def _anchor(row: SearchResult) -> str:
 
 
 def _place(row: SearchResult) -> str:
-    """``lines 40–62 · Session.open``: of a result that is source code."""
+    """``lines 40–62 · Session.open`` of source code; else the heading that the passage is under."""
     if row.line is None:
-        return ""
+        return (row.passages[0].place or "") if row.passages else ""
     lines = f"line {row.line}" if row.end_line == row.line else f"lines {row.line}–{row.end_line}"
-    return f"{lines} · {row.symbol}" if row.symbol else lines
+    changed = f"{row.last_changed} {row.last_author}" if row.last_author else ""
+    return " · ".join(filter(None, (lines, row.symbol, changed)))
 
 
 def _links(row: SearchResult, asked: Asked, readable: bool) -> Iterator[ValueLink]:

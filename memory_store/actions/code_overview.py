@@ -20,6 +20,7 @@ from memory_store.text.token_count import counted_with, tokens
 CONTEXT_BUDGET = 2_000
 LEAST_BUDGET = 50
 MOST_LISTED = 200  # symbols
+MOST_CHANGED = 20  # files
 _ENTRY = re.compile(
     r"(?:__main__|manage|setup|wsgi|asgi|app|main|cli|server|index|lib|mod|program)\.\w+\Z"
     r"|package\.json\Z|pyproject\.toml\Z|cargo\.toml\Z|go\.mod\Z|makefile\Z|dockerfile\Z",
@@ -40,6 +41,8 @@ def overview(repository: Repository, budget: int) -> CodeContext:
         "folders": Counter(folder_of(one.path) for one in known.files).most_common(),
         "most_imported": _most_imported(known),
         "most_used": _most_used(repository),
+        "authors": Counter(name for one in known.files for name in one.authors).most_common(),
+        "last_changed": _last_changed(known),
     }
     kept, left_out, spent = _budgeted(lists, budget)
     return CodeContext(
@@ -55,6 +58,8 @@ def overview(repository: Repository, budget: int) -> CodeContext:
         spent,
         counted_with(),
         repository.opened,
+        dict(kept["authors"]),
+        dict(kept["last_changed"]),
     )
 
 
@@ -63,6 +68,12 @@ def _entry_points(known: CodeFiles) -> list[str]:
     names = [one.path for one in known.files if _ENTRY.match(one.path.rpartition("/")[2])]
     names = [one for one in names if not is_noise(one)]
     return sorted(names, key=lambda one: (one.count("/"), one))
+
+
+def _last_changed(known: CodeFiles) -> list[tuple[str, str]]:
+    """The files that were changed last, with the day, as far as Git was asked."""
+    found = sorted((one.changed, one.path) for one in known.files if one.changed)
+    return [(path, day) for day, path in reversed(found[-MOST_CHANGED:])]
 
 
 def _most_imported(known: CodeFiles) -> list[FileInBrief]:

@@ -85,6 +85,8 @@ def context(assistant: Assistant, given: Context) -> Told:
         f"{one.path} {one.file}:{one.line} is used on {one.references} lines"
         for one in found.most_used
     ]
+    lines += [f"{name} changed {count} files last" for name, count in found.authors.items()]
+    lines += [f"{file} was changed on {day}" for file, day in found.last_changed.items()]
     return within(Told(lines, opened=found.opened), given.budget, ("lines",))
 
 

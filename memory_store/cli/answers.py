@@ -143,7 +143,9 @@ def result_lines(
             shown(code_place(row)),
             *code_lines(row, room - len(INDENT), colour),
         ]
-    facts = [row.type, row.created[:10], " ".join(f"#{topic}" for topic in row.topics)]
+    under = (row.passages[0].place or "") if row.passages else ""
+    facts = [under, row.type, row.created[:10]]
+    facts.append(" ".join(f"#{topic}" for topic in row.topics))
     facts += [f"superseded by {row.superseded_by[:SHORT_ID]}"] if row.superseded_by else []
     facts.append((row.ref or "") if by_ref else row.id[:SHORT_ID])
     facts_line = " · ".join(printable_line(fact) for fact in facts if fact)
@@ -170,7 +172,8 @@ def code_place(row: SearchResult) -> str:
     """``src/sessions.py:40-62  Session.open``: file, lines and definition of the best passage."""
     lines = f"{row.line}-{row.end_line}" if row.end_line != row.line else str(row.line)
     symbol = f"  {row.symbol}" if row.symbol else ""
-    return printable_line(f"{row.ref or row.title}:{lines}{symbol}")
+    changed = f"  {row.last_changed} {row.last_author}" if row.last_author else ""
+    return printable_line(f"{row.ref or row.title}:{lines}{symbol}{changed}")
 
 
 def code_lines(row: SearchResult, room: int, colour: bool) -> list[str]:

@@ -208,6 +208,10 @@ def _context_lines(found: CodeContext) -> Iterator[str]:
         if found.most_used
         else (),
     )
+    yield from _section("Changed last by", _counted(found.authors.items()))
+    yield from _section(
+        "Changed last", [f"{day}  {file}" for file, day in found.last_changed.items()]
+    )
     left = ", ".join(
         f"{count:,} {name.replace('_', ' ')}" for name, count in found.left_out.items()
     )

@@ -138,19 +138,29 @@ def _spans(found: list[Definition]) -> tuple[int, ...]:
 def _references(nodes: list[Node], data: bytes, defining: set[int]) -> dict[str, list[int]]:
     """A name → the lines that use it, each once."""
     uses: dict[str, dict[int, None]] = {}
+    spelled: dict[bytes, dict[int, None]] = {}  # as a name is spelled → the lines of that name
     for node in nodes:
         start = node.start_byte
         if start in defining:
             continue
-        name = data[start : node.end_byte].decode("utf-8", "replace").lstrip("@#$:")
-        if len(name) < 2 or name in _NO_USE or len(name) > 200 or _IDENTIFIER.match(name) is None:
-            continue
-        if name not in uses and len(uses) >= MOST_NAMES:
-            continue
-        on = uses.setdefault(name, {})
+        said = data[start : node.end_byte]
+        on = spelled.get(said)
+        if on is None:
+            name = _used(said)
+            if not name or (name not in uses and len(uses) >= MOST_NAMES):
+                continue
+            on = spelled[said] = uses.setdefault(name, {})
         if len(on) < MOST_LINES:
             on[node.start_point[0] + 1] = None
     return {name: sorted(on) for name, on in uses.items()}
+
+
+def _used(said: bytes) -> str:
+    """The name that is used; empty for what is none."""
+    name = said.decode("utf-8", "replace").lstrip("@#$:")
+    if len(name) < 2 or name in _NO_USE or len(name) > 200 or _IDENTIFIER.match(name) is None:
+        return ""
+    return name
 
 
 def _text(node: Node, data: bytes) -> str:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from memory_store.errors import MemoryStoreError
 from memory_store.importing.batch import Batch, Pending
+from memory_store.importing.blame import Blame
 from memory_store.importing.counterparts import Counterpart, Counterparts
 from memory_store.importing.job import ADD, REPLACE, Counts
 from memory_store.importing.ledger import FileMark, Ledger
@@ -46,6 +47,7 @@ class FileImporter:
         self._differing = differing
         self._tagger = ledger.keys.source
         self._counterparts: Counterparts | None = None
+        self._blame = Blame(counts)
 
     def take(self, source: str, file: SourceFile) -> None:
         """Import one file: skip it when unchanged, else read its records into the batch."""
@@ -160,12 +162,14 @@ class FileImporter:
         self._batch.put(Pending(draft, origin, known.memory if known else None, name, kind))
 
     def _shaped(self, draft: MemoryDraft, file: SourceFile) -> MemoryDraft:
-        """The draft with the caller's type and topics, and with its origin spelled out.
+        """The draft with the caller's type and topics, its origin spelled out, and its authors.
 
         Readers leave ``ref`` out only for an exported memory that never had a source.
         """
+        asked = self._request.blame and file.content is None and "language" in draft.metadata
         return replace(
             draft,
+            metadata=self._blame.on(draft, file) if asked else draft.metadata,
             type=draft.type or self._request.type,
             topics=tuple(dict.fromkeys((*draft.topics, *self._request.topics))),
             source=draft.source if draft.ref is None else draft.source or str(file.root),

@@ -69,7 +69,7 @@ def apart(top: Path, commit: str) -> tuple[int, int] | None:
     where Git is not there or knows no such commit."""
     if not _COMMIT.fullmatch(commit):
         return None
-    said = _git(top, "rev-list", "--count", "--left-right", f"{commit}...HEAD", "--")
+    said = answer(top, "rev-list", "--count", "--left-right", f"{commit}...HEAD", "--")
     counts = (said or b"").split()
     return (int(counts[1]), int(counts[0])) if len(counts) == 2 else None
 
@@ -89,8 +89,20 @@ def behind(top: Path, commit: str) -> str | None:
     return ", ".join(said) or None
 
 
-def _git(top: Path, *words: str) -> bytes | None:
-    """What ``git`` answers; ``None`` where it cannot."""
+def without_filters(top: Path) -> list[str] | None:
+    """The words for :func:`answer` that switch off the programs which a repository names for the
+    contents of its files; ``None`` where Git does not say which there are."""
+    said = answer(top, "config", "--null", "--list", "--name-only")
+    names = [name for name in (said or b"").split(b"\0") if name.startswith(b"filter.")]
+    if said is None or any(b"=" in name for name in names):
+        return None
+    drivers = {os.fsdecode(name.rpartition(b".")[0]) for name in names}
+    off = ("clean=", "smudge=", "process=", "required=false")
+    return [word for one in sorted(drivers) for how in off for word in ("-c", f"{one}.{how}")]
+
+
+def answer(top: Path, *words: str) -> bytes | None:
+    """What ``git`` answers in a folder; ``None`` where it cannot."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     quiet = {
         **own,

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
+from memory_store.code.blame import BLAME
 from memory_store.errors import BadInputError
 from memory_store.importing.drafts import checked_type, clean_topics
 from memory_store.importing.source_file import Failure, Found, Remark, Skip, SourceFile
@@ -34,7 +35,8 @@ DIFFERING = (KEEP, REPLACE, ADD)
 note and name the file, write the file as the note's next version, or add one more memory."""
 
 KEPT_WITH_A_SOURCE = (
-    *("collection", "type", "topics", "glob", "exclude", "all_files", "table", "text_column"),
+    *("collection", "type", "topics", "glob", "exclude", "all_files", "blame"),
+    *("table", "text_column"),
 )
 
 
@@ -43,7 +45,8 @@ class ImportRequest(Struct, frozen=True, kw_only=True):
 
     Without ``paths``, and where no files are at hand, every known source is imported again with
     the options of its last import. ``all_files`` takes source code from every folder, and of a Git
-    work tree also what is ignored, generated or large. ``differing`` is one of :data:`DIFFERING`.
+    work tree also what is ignored, generated or large;
+    ``blame`` asks Git who changed each part of it last. ``differing`` is one of :data:`DIFFERING`.
     Raises BadInputError naming the field.
     """
 
@@ -54,6 +57,7 @@ class ImportRequest(Struct, frozen=True, kw_only=True):
     glob: Sequence[str] = ()
     exclude: Sequence[str] = ()
     all_files: bool = False
+    blame: bool = False
     table: str | None = None
     text_column: str | None = None
     dry_run: bool = False
@@ -88,7 +92,7 @@ class ImportRequest(Struct, frozen=True, kw_only=True):
     def shaping(self) -> bytes:
         """All that changes what a file's records become, besides the file itself."""
         shape = (self.type, self.topics, self.table, self.text_column, ANALYSER_VERSION)
-        return json.dumps(shape).encode()
+        return json.dumps((*shape, BLAME) if self.blame else shape).encode()
 
 
 class ImportJob(Struct, frozen=True, kw_only=True):

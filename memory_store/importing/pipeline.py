@@ -194,11 +194,12 @@ def _found_files(request: ImportRequest, counts: Counts) -> Iterator[tuple[str, 
     seen: set[Path] = set()
     named = {shown(path) for path in request.paths}  # not skipped in their folder: taken by name
     for path in request.paths:
+        source = _source_path(path)
         for found in walk(
             path, request.glob, request.exclude, seen=seen, all_files=request.all_files
         ):
             if isinstance(found, SourceFile):
-                yield _source_path(path), found
+                yield source, found
             elif not (isinstance(found, Skip) and found.name in named - {shown(path)}):
                 counts.leave_out(found)
 

@@ -15,12 +15,16 @@ class Outline(Struct, frozen=True, array_like=True):
     """The outline of a memory: empty (no ``symbols``) of what is no source code.
 
     ``path`` is its name in its source, ``source`` the root that it was imported from.
+    ``authors`` are those of the last change of each part, ``changed`` the day of the newest: empty
+    where Git was not asked.
     """
 
     path: str = ""
     source: str = ""
     language: str = ""
     symbols: FileSymbols | None = None
+    authors: tuple[str, ...] = ()
+    changed: str = ""
 
 
 OUTLINES = Records("outline", Outline)

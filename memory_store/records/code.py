@@ -136,7 +136,8 @@ class CodeContext(Struct, frozen=True):
     """What a repository is: languages and folders (→ files), where it begins, what is used most.
 
     ``spent`` of ``budget`` tokens, as ``counted_with`` counts them. ``left_out`` says how many
-    lines of each list did not fit.
+    lines of each list did not fit. Where it was imported with ``--blame``, ``authors`` counts the
+    files that each changed last in part, and ``last_changed`` has the newest files with their day.
     """
 
     files: int
@@ -151,6 +152,8 @@ class CodeContext(Struct, frozen=True):
     spent: int
     counted_with: str
     opened: int
+    authors: Mapping[str, int] = {}
+    last_changed: Mapping[str, str] = {}
 
 
 class CodeText(Struct, frozen=True):

@@ -23,12 +23,15 @@ class Passage(Struct, frozen=True):
     """A part of an opened memory: character offsets ``start``–``end`` and the text between.
 
     ``highlights`` are ``(start, end)`` character offsets *within* ``text`` of matching words.
+    ``place`` is the heading that most of them stand under: of a document a page or a sheet, of a
+    conversation a turn.
     """
 
     start: int
     end: int
     text: str
     highlights: tuple[tuple[int, int], ...] = ()
+    place: str | None = None
 
 
 class Match(Struct, frozen=True):
@@ -45,7 +48,8 @@ class SearchResult(Struct, frozen=True):
     """One row of an answer. Scores are 0–1; ranks count from 1; ``None`` where a leg missed.
 
     Of source code, ``line`` and ``end_line`` are those of its best passage, counted from 1, and
-    ``symbol`` the definition around it; ``None`` for a note.
+    ``symbol`` the definition around it; ``None`` for a note. ``last_author`` and
+    ``last_changed`` (a day) are those of its last change, where it was imported with ``--blame``.
     ``matches`` are those of a pattern (literal and structural searches), at most 200.
     ``superseded_by`` is the id of the memory that replaced it.
     ``title_highlights`` are as a passage's, in the title as :func:`memory_store.titles.shown_title`
@@ -73,6 +77,8 @@ class SearchResult(Struct, frozen=True):
     line: int | None = None
     end_line: int | None = None
     symbol: str | None = None
+    last_author: str | None = None
+    last_changed: str | None = None
     superseded_by: str | None = None
     passages: tuple[Passage, ...] = ()
     matches: tuple[Match, ...] = ()

@@ -40,6 +40,8 @@ class CodeFile(Struct, frozen=True):
     path: str
     language: str
     symbols: FileSymbols
+    authors: tuple[str, ...] = ()
+    changed: str = ""
 
 
 class Use(Struct, frozen=True):
@@ -183,4 +185,6 @@ def _file_of(memory: Memory) -> CodeFile:
 
 def _file(memory: str, collection: str, outline: Outline, symbols: FileSymbols) -> CodeFile:
     path, source, language = outline.path, outline.source, outline.language
-    return CodeFile(memory, collection, source, path, language, symbols)
+    return CodeFile(
+        memory, collection, source, path, language, symbols, outline.authors, outline.changed
+    )

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache
-from itertools import repeat
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,11 +32,11 @@ from memory_store.session.outlines import outline_of
 from memory_store.text.canonical import whole_characters
 from memory_store.text.chunks import Span, passages, windows
 from memory_store.text.grams import grams
-from memory_store.text.identifiers import CODE, path_terms
+from memory_store.text.identifiers import CODE, name_parts, name_terms, names_of, path_terms
 from memory_store.text.language import detect_language
 from memory_store.text.links import links, links_of_fields
 from memory_store.text.spelling import spelled_words
-from memory_store.text.tokens import phrase_terms, terms
+from memory_store.text.tokens import terms
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.rows import content_tag, topic_tags
 from memory_store.vault.settings import AUTO, CollectionSettings
@@ -79,7 +79,7 @@ def _place(memory: Memory, language: str, blinder: Blinder) -> Place:
 
 def _grams(memory: Memory, language: str, blinder: Blinder) -> Grams:
     numbers = np.concatenate([grams(memory.title), grams(memory.text)])
-    return Grams(np.unique(blinder.grams(np.unique(numbers))).astype("<u4").tobytes())
+    return Grams(np.unique(blinder.grams(numbers)).astype("<u4").tobytes())
 
 
 Record = Callable[[Memory, str, Blinder], Struct]
@@ -265,10 +265,24 @@ class _TermHashes:
     def __init__(self, blinder: Blinder) -> None:
         self.blinder = blinder
         self._term = cache(blinder.term)  # a hit costs no call of a Python function
+        self._name = cache(lambda name: tuple(self.of(name_terms(name), CODE)))
+        self._parts = cache(lambda name: tuple(self.of(name_parts(name), CODE)))
 
     def of(self, stems: Sequence[str], language: str) -> list[int]:
         """The keyed hashes of a text's terms, in order."""
         return list(map(self._term, repeat(language), stems))
+
+    def counted(self, names: Sequence[str]) -> Counter[int]:
+        """The keyed hashes of the terms of names of code, each with how often it is there."""
+        found: Counter[int] = Counter()
+        for name, times in Counter(names).items():
+            for hashed in self._name(name):
+                found[hashed] += times
+        return found
+
+    def parts(self, names: Sequence[str]) -> list[int]:
+        """The keyed hashes of what names of code are made of, in order."""
+        return [*chain.from_iterable(map(self._parts, names))]
 
     def facts(self, found: Sequence[tuple[str, str]]) -> list[int]:
         """The keyed hashes of what is known of a source file, in order."""
@@ -291,17 +305,18 @@ def _entry(
     facts_too: bool = True,
 ) -> IndexEntry:
     memory = item.memory
-    title = hashes.of(terms(memory.title, language), language)
-    body = hashes.of(terms(memory.text, language), language)
+    said: Counter[int] = Counter()  # no words: of no length
     if language == CODE:
-        spelled = [phrase_terms(text, language) for text in (memory.title, memory.text)]
-        pairs = hashes.pairs(*(hashes.of(words, language) for words in spelled))
-        body += hashes.of(path_terms(memory.source, memory.ref), language)
-        found = facts(memory.text, memory.ref) if facts_too else []
-        said = Counter(hashes.facts(found))  # no words: of no length
+        names = [names_of(text) for text in (memory.title, memory.text)]
+        pairs = hashes.pairs(*map(hashes.parts, names))
+        title, body = map(hashes.counted, names)
+        body.update(hashes.of(path_terms(memory.source, memory.ref), language))
+        if facts_too:
+            said.update(hashes.facts(facts(memory.text, memory.ref)))
     else:
-        pairs = hashes.pairs(title, body)
-        said = Counter()
+        words = [hashes.of(terms(text, language), language) for text in (memory.title, memory.text)]
+        pairs = hashes.pairs(*words)
+        title, body = map(Counter, words)
     whole = _whole(memory)
     return IndexEntry(
         memory_id=memory.id,
@@ -313,9 +328,9 @@ def _entry(
         updated=epoch(memory.updated),
         content_tag=item.content_tag,
         topics=item.topics,
-        title_terms=Counter(title),
-        body_terms=Counter(body) + said,
-        length=len(title) + len(body),
+        title_terms=title,
+        body_terms=body + said if said else body,
+        length=title.total() + body.total(),
         pairs=pairs,
         windows=embedded.spans,
         vectors=embedded.vectors,

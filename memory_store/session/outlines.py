@@ -5,6 +5,7 @@ Boundary: opened text comes in, names and lines go out. They are sealed with the
 
 from __future__ import annotations
 
+from memory_store.code.blame import changes_in
 from memory_store.code.languages import language_of_name
 from memory_store.code.symbols import symbols_of
 from memory_store.index.outlines import Outline
@@ -20,4 +21,12 @@ def outline_of(memory: Memory, language: str = CODE) -> Outline:
     path = memory.ref or memory.title or memory.id
     said = whole_characters(str(memory.metadata.get("language") or ""))
     written_in = said or language_of_name(path) or "text"
-    return Outline(path, memory.source or "", written_in, symbols_of(memory.text, written_in))
+    symbols, changes = symbols_of(memory.text, written_in), changes_in(memory.metadata)
+    return Outline(
+        path,
+        memory.source or "",
+        written_in,
+        symbols,
+        tuple(dict.fromkeys(one.author for one in changes)),
+        max((one.date for one in changes), default=""),
+    )

@@ -57,7 +57,7 @@ def _name_pattern() -> re.Pattern[str]:
     return re.compile(rf"\w[\w{marks_inside()}]*")
 
 
-def _names(text: str) -> list[str]:
+def names_of(text: str) -> list[str]:
     """The :func:`identifiers` as they are spelled."""
     if text.isascii():
         found: list[str] = _ASCII_NAME.findall(text)
@@ -97,17 +97,17 @@ def forget_names() -> None:
 
 def whole_name(word: str) -> str:
     """The term of a word of a query: a name in lower case, of ``user's`` the longest one."""
-    return folded(max(_names(word), key=len, default=word))
+    return folded(max(names_of(word), key=len, default=word))
 
 
 def code_terms(text: str) -> list[str]:
     """The terms of ``text`` in order: every name, followed by its parts. Nothing is left out."""
-    return [*chain.from_iterable(map(name_terms, _names(text)))]
+    return [*chain.from_iterable(map(name_terms, names_of(text)))]
 
 
 def code_words(text: str) -> list[str]:
     """The parts of all names in order, without the names: what decides a quoted phrase."""
-    return [*chain.from_iterable(map(name_parts, _names(text)))]
+    return [*chain.from_iterable(map(name_parts, names_of(text)))]
 
 
 def path_terms(source: str | None, ref: str | None) -> list[str]:

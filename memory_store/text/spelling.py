@@ -5,8 +5,10 @@ Boundary: works on plain text and keeps none of it.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from memory_store.text.canonical import folded
-from memory_store.text.identifiers import CODE, code_terms
+from memory_store.text.identifiers import CODE, name_terms, names_of
 from memory_store.text.words import simple_pattern, unspaced_letter, words
 
 LONGEST = 40  # bytes of a word in UTF-8: longer ones are addresses and keys
@@ -20,7 +22,7 @@ def spelled_words(text: str, language: str) -> set[str]:
     Characters of scripts without spaces are no words: nothing says where one of them ends.
     """
     if language == CODE:
-        found = set(code_terms(text))
+        found = set(chain.from_iterable(map(name_terms, set(names_of(text)))))
     else:
         pattern = simple_pattern(text)
         distinct = set(pattern.findall(text) if pattern else [word.text for word in words(text)])

@@ -338,3 +338,40 @@ def test_without_the_extra_a_document_is_left_out_and_the_extra_is_named(
         "lease.pdf": ".pdf needs pip install 'datasette-hybrid[documents]'"
     }
     assert rows("bees.ipynb", b'{"cells": []}').skips == {"bees.ipynb": "empty"}  # this needs none
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("<p>ß漢é</p>".encode(), "ß漢é"),
+        ("<p>naïve café</p>".encode("cp1252"), "naïve café"),
+        ('<meta charset="koi8-r"><p>привет</p>'.encode("koi8-r"), "привет"),
+        ('<meta charset="utf-16"><p>é!</p>'.encode(), "é!"),
+        ('<meta charset="no-such"><p>é</p>'.encode(), "é"),
+        ("<p>漢字</p>".encode("utf-16"), "漢字"),
+    ],
+)
+def test_a_page_is_read_in_its_encoding_and_none_is_guessed(
+    rows: Rows, content: bytes, text: str
+) -> None:
+    assert rows("page.html", content).only.text == text
+
+
+def test_a_result_names_the_page_or_the_turn_that_its_words_stand_under(
+    here: Path, put: Callable[[str, bytes], Path]
+) -> None:
+    long = "Nothing of the kind is said here. " * 20
+    put("in/lease.pdf", pdf(long[:80], "The notice period is three months.", "Parrots", about=""))
+    put("in/long.md", f"# Boat\n\n{long}\n\n## Engine room\n\nThe spare key.\n\n{long}".encode())
+    turns = f"## 1. You\n\n{long}\n\n## 2. ChatGPT, 12:01\n\nCopper bands.\n\n```\n# tin only\n```"
+    put("in/chat.md", turns.encode())
+    store, _ = MemoryStore.create(here / "notes.db", key_file=here.parent / "key")
+    with store:
+        store.import_paths("in", embed=False)
+
+        def place(query: str) -> str | None:
+            return store.search(query, mode="keyword").rows[0].passages[0].place
+
+        assert place("notice period") == "Page 2"
+        assert place("spare key") == "Engine room"
+        assert place("copper") == place("tin only") == "2. ChatGPT, 12:01"

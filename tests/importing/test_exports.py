@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
+import html
+import io
 import json
 import zipfile
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reading_files import Outcome, read
 
+from memory_store.dates import epoch
 from memory_store.importing.readers import READERS, read_file, reader_named
 from memory_store.importing.source_file import SourceFile
 from memory_store.records import MemoryDraft
@@ -278,16 +283,35 @@ def test_a_second_import_changes_nothing_and_a_newer_export_updates(here: Path) 
         assert (newer.imported, newer.replaced, newer.unchanged) == (0, 1, 1)
 
 
-CSV_AND_TEXT = ("kindle", "readwise", "bookmark table", "notion table", "notion")
+SAMPLES = {
+    "kindle": CLIPPINGS,
+    "enex": ENEX,
+    "anki": ANKI,
+    "bookmarks": NETSCAPE,
+    **dict.fromkeys(("readwise", "bookmark table", "notion table", "notion"), READWISE),
+}
+WORDS = st.text(st.sampled_from("aZ9é漢ß-'&<>#"), min_size=1, max_size=12)
+TOPICS = st.lists(
+    st.text(st.sampled_from("abcé9"), min_size=1, max_size=8), max_size=3, unique=True
+)
+SECONDS = st.integers(1_000_000_000, 4_000_000_000)
 
 
-@pytest.mark.parametrize("kind", CSV_AND_TEXT)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def taken(kind: str, name: str, content: str) -> list[MemoryDraft]:
+    """The memories of an export, all of which is read."""
+    file = SourceFile(Path(name), Path(name), name, kind, content=content.encode)
+    items = [*read_file(file)]
+    assert all(isinstance(one, MemoryDraft) for one in items), items
+    return [one for one in items if isinstance(one, MemoryDraft)]
+
+
+@pytest.mark.parametrize("kind", SAMPLES)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_no_part_and_no_change_of_an_export_breaks_its_reader(
     kind: str, data: st.DataObject
 ) -> None:
-    whole = (CLIPPINGS if kind == "kindle" else READWISE).encode()
+    whole = SAMPLES[kind].encode()
     content = bytearray(whole[: data.draw(st.integers(0, len(whole)))])
     for at in data.draw(st.lists(st.integers(0, len(whole)), max_size=5)):
         content[at : at + 1] = data.draw(st.binary(max_size=4))
@@ -297,3 +321,57 @@ def test_no_part_and_no_change_of_an_export_breaks_its_reader(
     assert reader_named(kind) in READERS
     for item in read_file(file):
         assert not isinstance(item, MemoryDraft) or item.ref
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(notes=st.lists(st.tuples(WORDS, WORDS, TOPICS, SECONDS), min_size=1, max_size=4))
+def test_notes_of_evernote_come_back_as_they_were_written(
+    notes: list[tuple[str, str, list[str], int]],
+) -> None:
+    def note(title: str, text: str, topics: list[str], seconds: int) -> str:
+        when = f"{datetime.fromtimestamp(seconds, UTC):%Y%m%dT%H%M%SZ}"
+        tags = "".join(f"<tag>{topic}</tag>" for topic in topics)
+        body = html.escape(f"<en-note><div>x {html.escape(text)} y</div></en-note>")
+        head = f"<title>{html.escape(title)}</title><created>{when}</created>"
+        return f"<note>{head}{tags}<content>{body}</content></note>"
+
+    made = "".join(note(*one) for one in notes)
+    drafts = taken("enex", "notes.enex", f"<en-export>{made}</en-export>")
+    assert [one.title for one in drafts] == [title for title, *_ in notes]
+    assert [one.topics for one in drafts] == [tuple(topics) for *_, topics, _ in notes]
+    assert [epoch(one.created) for one in drafts] == [seconds for *_, seconds in notes]
+    said = [one.text.replace("\\", "") for one in drafts]
+    assert said == [f"x {text} y" for _, text, *_ in notes]
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(notes=st.lists(st.tuples(WORDS, WORDS, TOPICS), min_size=1, max_size=6, unique_by=id))
+def test_notes_of_anki_come_back_as_they_were_written(
+    notes: list[tuple[str, str, list[str]]],
+) -> None:
+    made = io.StringIO("#separator:tab\n#html:false\n#guid column:1\n#tags column:4\n")
+    made.seek(0, io.SEEK_END)
+    rows = csv.writer(made, delimiter="\t", lineterminator="\n")
+    for number, (front, back, topics) in enumerate(notes):
+        rows.writerow([f"g-{number}", front, back, " ".join(topics)])
+    drafts = taken("anki", "notes.txt", made.getvalue())
+    assert [one.text for one in drafts] == [f"{front}\n\n{back}" for front, back, _ in notes]
+    assert [one.topics for one in drafts] == [tuple(topics) for *_, topics in notes]
+    assert [one.ref for one in drafts] == [f"g-{number}" for number in range(len(notes))]
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(marks=st.lists(st.tuples(WORDS, WORDS, TOPICS, SECONDS), min_size=1, max_size=6))
+def test_bookmarks_come_back_as_they_were_written(
+    marks: list[tuple[str, str, list[str], int]],
+) -> None:
+    made = "<!DOCTYPE NETSCAPE-Bookmark-file-1><DL><p>" + "".join(
+        f'<DT><A HREF="https://example.org/{number}" ADD_DATE="{seconds}" '
+        f'TAGS="{",".join(topics)}">{html.escape(title)}</A><DD>{html.escape(note)}\n'
+        for number, (title, note, topics, seconds) in enumerate(marks)
+    )
+    drafts = taken("bookmarks", "bookmarks.html", f"{made}</DL>")
+    assert [one.title for one in drafts] == [title for title, *_ in marks]
+    assert [one.text.partition("\n\n")[0] for one in drafts] == [note for _, note, *_ in marks]
+    assert [one.topics for one in drafts] == [tuple(topics) for *_, topics, _ in marks]
+    assert [epoch(one.created) for one in drafts] == [seconds for *_, seconds in marks]

@@ -13,6 +13,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from counts import FULL
 from plugin.conftest import Filled
 from servers import ROOT, served_process
 
@@ -39,6 +40,7 @@ MEMORIES = 120
 PATIENCE = 120.0
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("profile", ["default", "strict"])
 def test_no_key_is_left_after_a_lock(
     tmp_path: Path, private_folders: Path, tiny_model: Path, profile: str
@@ -104,7 +106,7 @@ def vault(
     return Filled(path, key_file, ""), things
 
 
-@pytest.mark.parametrize("written", [False, True], ids=["read", "written"])
+@pytest.mark.parametrize("written", [True, *([False] if FULL else [])])
 def test_a_server_that_locks_leaves_no_key_and_no_process_behind(
     vault: tuple[Filled, dict[str, list[bytes]]], tmp_path: Path, written: bool
 ) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 from typing import Any
 
 from bs4 import BeautifulSoup
+from bs4.dammit import EncodingDetector
 from markdownify import ATX, MarkdownConverter
 
 from memory_store.importing.converters.document import Document, LeftOutError, tidy
@@ -12,6 +14,11 @@ from memory_store.importing.converters.document import Document, LeftOutError, t
 NOT_TEXT = (
     *("script", "style", "noscript", "template", "svg", "math", "canvas", "iframe", "object"),
     *("embed", "audio", "video", "nav", "button", "select", "textarea", "input", "head"),
+)
+ENCODINGS = (
+    *("utf-8", "utf-16", "cp1252", "latin-1", "iso8859-2", "iso8859-15", "cp1250", "cp1251"),
+    *("koi8-r", "shift_jis", "cp932", "euc-jp", "iso2022-jp", "gb2312", "gbk", "gb18030"),
+    *("big5", "euc-kr", "cp949", "cp1253", "cp1254", "cp1255", "cp1256", "iso8859-9"),
 )
 LINKS = ("http://", "https://", "mailto:")
 
@@ -29,7 +36,7 @@ class _Markdown(MarkdownConverter):
 
 def convert(data: bytes) -> list[Document]:
     """The page's text, by its own title."""
-    page = BeautifulSoup(data, "html.parser")
+    page = _parsed(data)
     title = page.title.get_text(" ", strip=True) if page.title else ""
     language = page.html.get("lang") if page.html else None
     text = _text(page)
@@ -43,7 +50,30 @@ def convert(data: bytes) -> list[Document]:
 
 def markdown(html: str | bytes) -> str:
     """HTML as Markdown."""
-    return _text(BeautifulSoup(html, "html.parser"))
+    return _text(_parsed(html))
+
+
+def _parsed(html: str | bytes) -> BeautifulSoup:
+    """The page. Bytes are in the encoding of their mark, or that they declare, or UTF-8, or else
+    Windows'. None is guessed: of a few letters that gives others, and needs files of its own."""
+    if isinstance(html, str):
+        return BeautifulSoup(html, "html.parser")
+    text, marked = EncodingDetector.strip_byte_order_mark(html)
+    declared = EncodingDetector.find_declared_encoding(text, is_html=True)
+    if declared and declared.startswith("utf-16"):  # in letters that are not
+        declared = None
+    for encoding in filter(None, (marked, declared, "utf-8", "cp1252")):
+        try:
+            return BeautifulSoup(text.decode(encoding), "html.parser")
+        except (LookupError, ValueError, OSError):  # unknown, wrong, or not loaded in here
+            continue
+    return BeautifulSoup(text.decode("latin-1"), "html.parser")
+
+
+def rehearse() -> None:
+    """Load the encodings that pages are often in: later no file can be opened."""
+    for encoding in ENCODINGS:
+        codecs.lookup(encoding)
 
 
 def _text(page: BeautifulSoup) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import codecs
 import hashlib
 import html
 import re
@@ -131,7 +132,7 @@ def _text(enml: str, names: dict[str, str], limits: Limits) -> str:
 
     page = _TODO.sub(box, _MEDIA.sub(media, _PROLOGUE.sub("", enml, count=1)))
     try:
-        found = converted("html", page.encode(), limits) if page.strip() else []
+        found = converted("html", codecs.BOM_UTF8 + page.encode(), limits) if page.strip() else []
     except LeftOutError:
         return ""
     text = "\n\n".join(one.text for one in found)

@@ -17,6 +17,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from memory_store.code.blame import last_change
 from memory_store.index.terms import has_term
 from memory_store.records import Memory, SearchResponse, SearchResult, explanation
 from memory_store.search.adjustments import band
@@ -205,6 +206,7 @@ def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) ->
     memory, candidate = result.opened, result.candidate
     collection = search.snapshot.collection(candidate.ordinal)
     place = shown.place
+    changed = last_change(memory.metadata, place.line, place.end_line) if place else None
     title = shown_title(memory.title, shown.passage.text, shown.passage.start)
     return SearchResult(
         rank=rank,
@@ -229,6 +231,8 @@ def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) ->
         line=place.line if place else None,
         end_line=place.end_line if place else None,
         symbol=place.symbol if place else None,
+        last_author=changed.author if changed else None,
+        last_changed=changed.date if changed else None,
         superseded_by=_successor(search, memory),
         matches=outcome.matches.get(candidate.ordinal, ()),
         title_highlights=tuple(outcome.marker(result).spans(title)),

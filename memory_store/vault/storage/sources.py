@@ -76,8 +76,14 @@ class SourceFiles(Table):
         )
 
     def contents(self, source: str) -> list[tuple[bytes, bytes]]:
-        """(content, tag) of all files of a source."""
-        return self._all("select content, tag from vault_source_files where source = ?", (source,))
+        """(content, tag) of the files of a source that some memory came from."""
+        return self._all(
+            """
+            select content, tag from vault_source_files where source = ?
+            and exists (select 1 from memory_sources where file = tag)
+            """,
+            (source,),
+        )
 
     def write(self, files: Sequence[tuple[bytes, str, bytes]]) -> None:
         """Write (tag, source, content) of some files, in place of what was remembered of them."""
