@@ -90,10 +90,11 @@ def _cut_over(progress: Progress, idle: float | None) -> Iterator[Follow]:
                 "to it any more, Ctrl-C finishes the copy.",
                 err=True,
             )
-        progress(f"up to commit {commit:,}", rows, logged=f"up to commit {commit:,}")
+        progress.say(f"Copied up to commit {commit:,}")
 
     def finish(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        progress.clear()
         click.echo("Finishes the copy. Ctrl-C again stops it: then run it again later.", err=True)
         following.stop.set()
 

@@ -120,6 +120,13 @@ class Progress:
             err=True,
         )
 
+    def say(self, words: str) -> None:
+        """Draw these words as the line, on a terminal."""
+        if self._shown:
+            self._drawn = time.monotonic()
+            sys.stderr.write(f"\r\x1b[K{shortened(words, columns() - 1)}")
+            sys.stderr.flush()
+
     def clear(self) -> None:
         """Take the line away, before something else is printed."""
         if self._shown and self._drawn:
