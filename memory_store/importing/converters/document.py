@@ -31,6 +31,9 @@ class Document(Struct, frozen=True):
     part: str = ""
 
 
+NEEDS_A_PASSWORD = "needs a password: save a copy without one"
+
+
 class LeftOutError(Exception):
     """There is nothing to import, for the reason that this says."""
 
@@ -43,7 +46,9 @@ def archive(data: bytes, kind: str) -> zipfile.ZipFile:
     """The archive that a document is. Raises UnreadableError for none, and for one that expands
     too far by what it says of itself; nothing expands further than it says."""
     if data.startswith(OLD_OFFICE):
-        raise UnreadableError(f"needs a password, or is older than {kind}: save it anew")
+        raise UnreadableError(
+            f"{NEEDS_A_PASSWORD}, or is older than {kind}: then save it as {kind}"
+        )
     try:
         opened = zipfile.ZipFile(io.BytesIO(data))
     except (zipfile.BadZipFile, ValueError, OSError, EOFError):

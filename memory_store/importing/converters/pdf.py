@@ -7,6 +7,7 @@ import re
 import pypdfium2
 
 from memory_store.importing.converters.document import (
+    NEEDS_A_PASSWORD,
     Document,
     LeftOutError,
     UnreadableError,
@@ -30,7 +31,7 @@ def convert(data: bytes) -> list[Document]:
         opened = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         locked = getattr(error, "err_code", None) == PASSWORD
-        said = "needs a password" if locked else "broken, or no PDF file"
+        said = NEEDS_A_PASSWORD if locked else "broken, or no PDF file"
         raise UnreadableError(said) from None
     if len(opened) > MOST_PAGES:
         raise UnreadableError(f"more than {MOST_PAGES:,} pages")

@@ -9,6 +9,7 @@ from typing import Any
 import python_calamine
 
 from memory_store.importing.converters.document import (
+    NEEDS_A_PASSWORD,
     OLD_OFFICE,
     Document,
     LeftOutError,
@@ -32,7 +33,7 @@ def convert(data: bytes) -> list[Document]:
             for name in book.sheet_names
         ]
     except python_calamine.PasswordError:
-        raise UnreadableError("needs a password") from None
+        raise UnreadableError(NEEDS_A_PASSWORD) from None
     except python_calamine.CalamineError:
         raise UnreadableError(f"broken, or no {KIND}") from None
     if sum(len(row) for _, rows in sheets for row in rows) > MOST_CELLS:
