@@ -241,7 +241,11 @@ BOMB: dict[str, str | bytes] = {"word/document.xml": b"<w>" + b" " * 30_000_000 
     [
         ("a.pdf", b"no such thing", "broken, or no PDF file"),
         ("a.docx", pdf("a PDF"), "broken, or no DOCX file"),
-        ("a.docx", b"\xd0\xcf\x11\xe0 encrypted", "without one, or is older than DOCX: then save it as DOCX"),
+        (
+            "a.docx",
+            b"\xd0\xcf\x11\xe0 encrypted",
+            "without one, or is older than DOCX: then save it as DOCX",
+        ),
         ("a.docx", zipped(BOMB), "expands too far"),
         ("a.docx", docx(paragraph("a"), LAUGHS + CORE), "broken, or no DOCX file"),
         ("a.xlsx", zipped({"a": "b"}), "broken, or no spreadsheet"),

@@ -25,6 +25,7 @@ OPEN_OF_A_VAULT = {
     "index_loaded": PUBLIC,
     "gate": "counts threads: a lock waits for this view, too",
     "expansions": "answers to questions, found by the whole question; no memory is in them",
+    "likenesses": "ids and cosines, kept apart for each choice of collections that may be opened",
     "keyring": ITS_OWN,
     "settings": ITS_OWN,
     "settings_in": ITS_OWN,
