@@ -27,6 +27,7 @@ TOO_LONG = "no author: git was asked for ten minutes, and is not asked about fur
 UNKNOWN = "no author: git knows no commit of it, or took too long"
 
 _UNCOMMITTED = b"0" * 40
+_LATEST = 253_402_300_799  # the last second of the year 9999
 
 
 class Blame:
@@ -41,7 +42,7 @@ class Blame:
     def on(self, draft: MemoryDraft, file: SourceFile) -> dict[str, object]:
         """The metadata of a source file, with who changed each of its chunks last.
 
-        Lines that are not committed count for nobody. Where nothing is known, a warning says so.
+        A line that is not committed has no author. Where no line has one, a warning says so.
         """
         metadata = dict(draft.metadata)
         if not self._there:
@@ -116,6 +117,3 @@ def _by_chunk(text: str, language: str, lines: dict[int, tuple[int, str]]) -> It
         before = Change(first, last, author, date)
     if before is not None:
         yield before
-
-
-_LATEST = 253_402_300_799  # the last second of the year 9999

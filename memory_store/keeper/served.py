@@ -1,7 +1,7 @@
 """Where a vault is served on this machine, so that commands can lead to its pages.
 
-Boundary: the address is in a file in the user's own folder of sockets, and holds no token. Whoever
-opens it has to sign in as usual.
+Boundary: the address is kept in a folder that only this user can open, beside the sockets. There
+is no token in it: whoever goes to the address signs in as usual.
 """
 
 from __future__ import annotations
