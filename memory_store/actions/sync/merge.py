@@ -74,8 +74,8 @@ def _taken(copy: Copy, sent: Sequence[Sent], source: str, *, embed: bool) -> Non
         )
         for one, content in plan.written.items()
     ]
-    _write(copy, plan, memories, state, _given(copy, memories, sent), embed=embed)
-    copy.state = state
+    noted = _write(copy, plan, memories, state, _given(copy, memories, sent), embed=embed)
+    copy.wrote(state, noted)
     tally = copy.tally
     tally.deleted += len(plan.deleted)
     tally.changed += len(present)
@@ -94,13 +94,14 @@ def _planned(
     source: str,
 ) -> _Plan:
     plan, waiting = _Plan(), deque((one, source) for one in registers)
+    looked_up = {one.memory for one in registers}
     while waiting:
         register, came_from = waiting.popleft()
         memory = register.memory
         before = plan.known.get(memory) or known.get(memory)
-        if before is None:
-            found = sync_state.read_known(storage, copy.vault.keyring, [memory])
-            before = found.get(memory, Known(Register(memory)))
+        if before is None and memory not in looked_up:
+            before = sync_state.read_known(storage, copy.vault.keyring, [memory]).get(memory)
+        before = before or Known(Register(memory))
         after = joined(before.register, register)
         if _same(after, before.register):
             continue
@@ -197,16 +198,17 @@ def _write(
     given: Mapping[tuple[str, bytes], Windows],
     *,
     embed: bool,
-) -> None:
-    vault, change = copy.vault, Change(BY_SYNC)
+) -> list[Known]:
+    """Returns what is known then."""
+    vault, change, noted = copy.vault, Change(BY_SYNC), list[Known]()
 
     def also(storage: Storage) -> None:
         if tags_of(storage, copy, plan.deleted) != plan.deleted:
             raise ConflictError("a memory was changed by another writer meanwhile")
         take_out(storage, vault, [*plan.deleted], change)
         rows = tags_of(storage, copy, plan.written)
-        noted = [_with_row(plan, one, rows) for one in plan.known.values()]
-        sync_state.write(storage, vault.keyring, noted, state)
+        noted[:] = [_with_row(plan, one, rows) for one in plan.known.values()]
+        copy.write(storage, state, noted)
 
     models = WritingEmbedders(copy.opened.embedders, vault) if embed else without_model
     preparer = Indexer(vault, models)
@@ -220,6 +222,7 @@ def _write(
     if plan.deleted:
         with vault.writing() as storage:
             storage.erase_traces()
+    return noted
 
 
 def _with_row(plan: _Plan, known: Known, rows: Mapping[str, bytes]) -> Known:
