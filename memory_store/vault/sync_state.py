@@ -110,7 +110,7 @@ class State(Struct, frozen=True, tag="device"):
 
     ``place`` is a digest of the machine and the file's path: a copy that lies elsewhere is another
     device. ``number`` is that of its last change, ``file`` of the last file it wrote anywhere.
-    ``noted`` is a digest of the accounts (manifests) of the memories in which every change is noted.
+    ``noted`` is a digest of the accounts (manifests) up to which every change is noted.
     """
 
     device: str = ""
