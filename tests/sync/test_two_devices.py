@@ -242,6 +242,22 @@ def test_the_trail_names_the_exchange(
     assert (event.action, event.surface, event.opened, event.returned) == ("sync", "sync", 0, 1)
 
 
+def test_what_was_erased_at_once_is_in_no_trash_of_another_device(
+    store: MemoryStore, phone: MemoryStore, devices: Devices
+) -> None:
+    lease, ferry = (store.add(text) for text in ("The lease ends.", "The ferry leaves."))
+    devices.sync(store, phone)
+    store.edit(lease.id, text="The lease ends in July.")
+    phone.delete(ferry.id)
+    devices.sync(store, phone, store)
+    assert {one.id for one in phone.trash.list()} == {lease.id, ferry.id}
+    store.delete(lease.id, now=True)
+    devices.sync(store, phone, store)
+    assert held(store) == held(phone) == {}
+    assert [one.id for one in phone.trash.list()] == [ferry.id]
+    assert [one.id for one in store.trash.list()] == [ferry.id]
+
+
 def test_two_programs_that_sync_one_vault_do_not_overwrite_what_the_other_noted(
     store: MemoryStore, devices: Devices, key_file: Path
 ) -> None:

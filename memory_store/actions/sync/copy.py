@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -26,7 +26,7 @@ from memory_store.records import Memory
 from memory_store.session.whole_vault import WholeVault
 from memory_store.vault import sync_state, trash
 from memory_store.vault.contents import Content, digest, exact_digest, packed
-from memory_store.vault.registers import Register, changed, clock, first
+from memory_store.vault.registers import ERASED, Register, changed, clock, first
 from memory_store.vault.rows import Origin, open_memories, read_origins
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.table import parts
@@ -165,11 +165,14 @@ class Copy:
                     or (one in earlier and one not in known)
                 ]
                 opened = {one.id: one for one in open_memories(reader, vault.keyring, stale, rows)}
+                erased = self._erased(reader, [one for one in stale if one not in present])
             state = self.state
             for memory in stale:
                 state = replace(state, sequence=state.sequence + 1)
                 row, said = present.get(memory, b""), opened.get(memory)
-                after = _changed(known.get(memory), memory, said, earlier.get(memory, ()), state)
+                before = earlier.get(memory, ())
+                gone = ERASED if memory in erased else b""
+                after = _changed(known.get(memory), memory, said, gone, before, state)
                 if state.device in after.register.seen:
                     number = after.register.seen[state.device]
                     state = replace(state, number=max(number, state.number))
@@ -177,6 +180,15 @@ class Copy:
             if noted:
                 self.write(storage, state, noted)
         self.wrote(state, noted)
+
+    def _erased(self, storage: Storage, gone: Collection[str]) -> set[str]:
+        """Those of some memories that are gone for good: erased, or too old for the trash."""
+        keyring, there = self.vault.keyring, list[trash.Entry]()
+        try:
+            there = trash.entries(storage, keyring, keyring.readable()) if gone else there
+        except (TamperedError, FormatError):
+            return set()  # what it holds is not known: nothing is erased elsewhere because of that
+        return {*gone}.difference(one.kept.memory for one in there)
 
     # -- what is sent ---------------------------------------------------------------------------
 
@@ -264,11 +276,12 @@ def _changed(
     before: Known | None,
     memory: str,
     said: Memory | None,
+    gone: bytes,
     earlier: Sequence[bytes],
     state: State,
 ) -> Known:
     """What is known after a change here; the same register where it says what it said."""
-    says, exact = (digest(said), exact_digest(said)) if said is not None else (b"", b"")
+    says, exact = (digest(said), exact_digest(said)) if said is not None else (b"", gone)
     when = _milliseconds(said.updated) if said is not None else time.time_ns() // 1_000_000
     if before is None and said is not None:
         return Known(first(memory, when, says, exact, earlier))

@@ -26,7 +26,7 @@ from memory_store.session.embedders import WritingEmbedders, without_model
 from memory_store.session.entries import Windows, indexable
 from memory_store.session.indexer import Indexer
 from memory_store.session.writer import take_out, write_batch
-from memory_store.vault import sync_state
+from memory_store.vault import sync_state, trash
 from memory_store.vault.contents import Content, digest, exact_digest, packed, unpacked
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.registers import CONFLICT, Register, Version, joined
@@ -42,6 +42,7 @@ class _Plan(Struct):
     known: dict[str, Known] = field(default_factory=dict)
     written: dict[str, Content] = field(default_factory=dict)
     deleted: dict[str, bytes] = field(default_factory=dict)
+    erased: set[str] = field(default_factory=set)
     conflicts: list[str] = field(default_factory=list)
 
 
@@ -140,10 +141,13 @@ def _show(plan: _Plan, before: Known, after: Register, here: bytes | None) -> No
         plan.written.pop(memory, None)
         if before.row:
             plan.deleted[memory] = before.row
+        if shown is not None and shown.erased:
+            plan.erased.add(memory)
     elif shown.content is None:
         raise FormatError(f"a version of {memory} came without what it says")
     elif shown.content != here or memory in plan.deleted:
         plan.deleted.pop(memory, None)
+        plan.erased.discard(memory)
         plan.written[memory] = unpacked(shown.content)
 
 
@@ -205,7 +209,10 @@ def _write(
     def also(storage: Storage) -> None:
         if tags_of(storage, copy, plan.deleted) != plan.deleted:
             raise ConflictError("a memory was changed by another writer meanwhile")
-        take_out(storage, vault, [*plan.deleted], change)
+        take_out(storage, vault, [*plan.deleted.keys() - plan.erased], change)
+        take_out(storage, vault, [*plan.deleted.keys() & plan.erased], None)
+        if plan.erased:
+            trash.erase(storage, vault.keyring, plan.erased)
         rows = tags_of(storage, copy, plan.written)
         noted[:] = [_with_row(plan, one, rows) for one in plan.known.values()]
         copy.write(storage, state, noted)
@@ -219,7 +226,7 @@ def _write(
         write_batch(vault, preparer.prepare(memories), preparer.model, change, also)
     finally:
         preparer.close()
-    if plan.deleted:
+    if plan.deleted or plan.erased:
         with vault.writing() as storage:
             storage.erase_traces()
     return noted

@@ -247,7 +247,10 @@ class Link:
             if "does not exist" in said:
                 kind, cause = ServerError, said
             if "no password supplied" in said or "password authentication failed" in said:
-                kind, cause = ServerError, "the server wants a password, or another: set PGPASSWORD, or ~/.pgpass"
+                kind, cause = (
+                    ServerError,
+                    "the server wants a password, or another: set PGPASSWORD, or ~/.pgpass",
+                )
         if not cause:
             cause = f"the database refused ({error.diag.message_primary or type(error).__name__})"
         return kind(f"{self.address}: {cause}")
