@@ -189,7 +189,7 @@ class Vault:
         self.server.note_back()
         exchanged, state = found[0] != self.vault_id, (self.unlock_id, found[1])
         known, self._followed = state == self._followed, state
-        if store is not None and (exchanged or not (known or store.keys.superseded())):
+        if store is not None and (exchanged or (not known and store.keys.superseded())):
             with self._held():
                 if self._store is store:
                     self.strict = self.strict or exchanged
