@@ -51,6 +51,7 @@ def test_a_result_leads_to_its_line(code_address: str, browser: Any) -> None:
         assert page.url.endswith("#L4")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [DESKTOP, PHONE])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_wrong_with_a_file(

@@ -416,6 +416,7 @@ STATES = {
 }
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("size", "scheme"), [(DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light"), (PHONE, "dark")]
 )

@@ -453,6 +453,7 @@ async def test_a_broken_vault_shows_no_one_anything(world: World, capfd: Any) ->
     assert secret not in written.out + written.err
 
 
+@pytest.mark.sampled(0)
 async def test_two_hundred_at_once_are_never_mistaken_for_each_other(world: World) -> None:
     base, everyone = world.served.base, [*SEES]
     sql = urlencode(

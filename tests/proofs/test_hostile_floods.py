@@ -310,6 +310,7 @@ REFUSED = (
 A_FEW_SECONDS = 30  # of a slow machine; tried one way after the other, these would take hours
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.once
 def test_no_pattern_takes_longer_than_its_text_is(store: MemoryStore) -> None:
     for number in range(5):

@@ -414,6 +414,7 @@ FORM = "application/x-www-form-urlencoded"
 PART = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\n'
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.parametrize("path", ["/notes/-/hybrid/memories.json", "/notes/-/hybrid/import.json"])
 def test_a_body_without_an_end_is_cut_off(server: Server, path: str) -> None:
     usual = server.at_rest()

@@ -262,6 +262,7 @@ SURFACES: dict[str, Callable[[str], Sent]] = {
 """Each kind of place of the web where words come in, and the string in its most telling part."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.once
 @pytest.mark.parametrize("surface", SURFACES)
 async def test_each_surface_takes_or_refuses_all_of_them(
