@@ -55,7 +55,7 @@ def shares(vault: Path, text_bytes: int) -> Mapping[str, float]:
         kinds = connection.execute(
             "select kind, sum(length(sealed)) from vault_segment_parts group by kind"
         )
-        sizes |= {kind: size for kind, size in kinds}
+        sizes |= dict(kinds)
         sizes["half-filled pages"] = connection.execute(UNUSED.format(BY_NOTE)).fetchone()[0]
         sizes["tables of one page"] = connection.execute(SMALL.format(BY_NOTE)).fetchone()[0] or 0
     finally:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import hypothesis
 import pytest
@@ -61,7 +62,7 @@ def second_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test that is marked ``sampled(n)`` n cases are run, spread evenly, the last among them.
+    """Of a test that is marked ``sampled(n)`` n cases are run, spread from one that its name draws.
 
     All are run by ``make proofs``, and of a test that the command line names.
     """
@@ -72,9 +73,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if marker := item.get_closest_marker("sampled"):
             cases[item.nodeid.partition("[")[0], marker.args[0]].append(item)
     left_out = set()
-    for (_, number), found in cases.items():
-        step = max(1, len(found) // number) if number else 1
-        left_out |= {*found} - {*found[::-step][:number]}
+    for (name, number), found in cases.items():
+        step = max(1, len(found) // max(1, number))
+        left_out |= {*found} - {*found[crc32(name.encode()) % step :: step][:number]}
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
 

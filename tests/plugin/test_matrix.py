@@ -290,6 +290,7 @@ def queries(world: World) -> Iterator[str]:
     yield "select id, hybrid_explain('plums', json_object('why', id)) why from memories"
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("actor", LOOKING)
 async def test_nothing_leaks(world: World, actor: str, capfd: Any) -> None:
     world = world.as_(actor)

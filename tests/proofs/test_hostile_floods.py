@@ -245,6 +245,8 @@ def test_bodies_that_never_arrive_hold_up_no_one(server: Server) -> None:
     as_before(server, rest)
 
 
+@pytest.mark.once
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("what", "request_of"),
     [

@@ -396,6 +396,8 @@ CLAIMS = (
 )
 
 
+@pytest.mark.once
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("path", ["/notes/-/hybrid/memories.json", "/notes/-/hybrid/import.json"])
 def test_a_length_that_is_only_claimed_costs_nothing(server: Server, path: str) -> None:
     usual = server.at_rest()

@@ -230,6 +230,7 @@ async def answered(served: Served, sent: Sent, text: str) -> Any:
     return answer
 
 
+@pytest.mark.once
 async def test_every_part_of_every_request_takes_or_refuses_them(
     served: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -192,6 +192,7 @@ def test_a_model_that_is_there_makes_no_one_be_asked(vault: Machine, notes: Path
     assert vault.heard == []
 
 
+@pytest.mark.once
 def test_a_first_search_in_datasette_asks_no_one(with_vectors: Machine) -> None:
     found = served(with_vectors)
     assert with_vectors.heard == []

@@ -72,6 +72,7 @@ def alone() -> list[str]:
     pytest.skip("this system makes no network namespace for us")
 
 
+@pytest.mark.once
 def test_nothing_asks_for_a_network_and_nothing_needs_one(
     tmp_path: Path, notes: Path, private_folders: Path
 ) -> None:

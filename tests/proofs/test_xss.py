@@ -286,6 +286,7 @@ def test_both_sides_of_a_conflict(watched: Watched) -> None:
         assert "theirs" in page.inner_text("body")
 
 
+@pytest.mark.once
 def test_an_import_that_names_its_files(watched: Watched, tmp_path: Path) -> None:
     page = watched.page
     for script in a_third_of(ONE_BY_ONE[::3]):
