@@ -94,7 +94,7 @@ def _opened(vault: Vault, grants: Grants, given: str, path: str) -> dict[str, An
         "writable": writable,
         "targets": targets,
         "recent_topics": store.recent_topics(SUGGESTED_FROM) if writable else (),
-        "suggested": store.suggested_topics(found.id, refs=False) if writable else (),
+        "suggested": store.suggested_topics(found.id, refs=False) if writable and not file else (),
     }
 
 

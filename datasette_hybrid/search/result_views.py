@@ -24,6 +24,9 @@ from .explanation import AccountView, account_views
 
 CODE_TYPE = "code"
 FENCE = re.compile(r"^ {0,3}(?:```|~~~)([^`\n]*)$", re.MULTILINE)
+LIST_MARK = re.compile(r"^[ \t]*(?P<mark>[-*+] (?:\[(?P<box>[ xX])\] )?)(?=\S)", re.MULTILINE)
+BOXES = {None: "• ", " ": "☐ ", "x": "☑ ", "X": "☑ "}
+HASHTAG = re.compile(r"#(?!\d+\Z)[\w/-]+")
 MARK, MARK_END = Markup("<mark>"), Markup("</mark>")
 CODE_BLOCK, CODE_WORD = Markup('<code class="hy-block">'), Markup("<code>")
 CODE_END = Markup("</code>")
@@ -93,7 +96,7 @@ def with_code(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
     The other marks of Markdown are left out; in code every line stays as it is.
     """
     coded = list(plain_text.CODE.finditer(text))
-    plain = plain_text.plainly(text, [found.span() for found in coded])
+    plain = plain_text.plainly(text, [found.span() for found in coded], _shown_marks(text))
     spans = [(plain.place(int(pair[0])), plain.place(int(pair[1]))) for pair in highlights]
 
     def part(start: int, end: int) -> Markup:
@@ -109,6 +112,20 @@ def with_code(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
         parts += part(position, found.start()), CODE_BLOCK if block else CODE_WORD, code, CODE_END
         position = found.end()
     return _joined([*parts, part(position, len(text))])
+
+
+def _shown_marks(text: str) -> Iterator[plain_text.Edit]:
+    """Marks of lists and of tasks as signs; hashtags on lines of their own at the end go, for the
+    page lists the topics below."""
+    for found in LIST_MARK.finditer(text):
+        yield plain_text.Edit(*found.span("mark"), BOXES[found["box"]])
+    rest = text.rstrip()
+    before, _, last = rest.rpartition("\n")
+    while before.strip() and all(HASHTAG.fullmatch(word) for word in last.split()):
+        rest = before.rstrip()
+        before, _, last = rest.rpartition("\n")
+    if len(rest) < len(text.rstrip()):
+        yield plain_text.Edit(len(rest), len(text))
 
 
 def results(
@@ -156,12 +173,14 @@ def _anchor(row: SearchResult) -> str:
 
 
 def _place(row: SearchResult) -> str:
-    """``lines 40–62 · Session.open`` of source code; else the heading that the passage is under."""
+    """``app/session.py · lines 40–62 · Session.open`` of source code; else the heading that the
+    passage is under."""
     if row.line is None:
         return (row.passages[0].place or "") if row.passages else ""
     lines = f"line {row.line}" if row.end_line == row.line else f"lines {row.line}–{row.end_line}"
+    path = row.ref if row.ref != row.title else None
     changed = f"{row.last_changed} {row.last_author}" if row.last_author else ""
-    return " · ".join(filter(None, (lines, row.symbol, changed)))
+    return " · ".join(filter(None, (path, lines, row.symbol, changed)))
 
 
 def _links(row: SearchResult, asked: Asked, readable: bool) -> Iterator[ValueLink]:

@@ -24,7 +24,7 @@ EXPANDED_LIMIT = 256 * 1024 * 1024  # bytes of all files in one archive
 def taken() -> str:
     """The suffixes of files that can be uploaded."""
     suffixes = [suffix for one in READERS if not one.on_disk for suffix in one.suffixes]
-    return ", ".join([*suffixes, archive.ARCHIVE])
+    return ", ".join(dict.fromkeys([*suffixes, archive.ARCHIVE]))
 
 
 @dataclass(frozen=True)

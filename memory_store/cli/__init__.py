@@ -41,7 +41,7 @@ GROUPS = {
         "ask": ("ask", "Answer a question out of your memories, with citations."),
         "code": ("code", "Read repositories: outlines, symbols, who depends on what."),
         "landscape": ("landscape", "Show which topics stand together, and what stands there."),
-        "review": ("review", "Show what you may want to put in order: duplicates, what is over."),
+        "review": ("review", "Show what you may want to put in order: duplicates, what expired."),
         "topics": ("collections", "List topics with their counts, most frequent first."),
         "collections": (
             "collections",

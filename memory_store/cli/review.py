@@ -33,7 +33,7 @@ HEADINGS = {
     "conflicts": "Changed on two devices at once",
     "same": "Say nearly the same",
     "apart": "The newer may replace the older",
-    "over": "Valid no longer, without a successor",
+    "over": "No longer valid, and not replaced",
     "untagged": "Without a topic",
 }
 PAIRS = ("conflicts", "same", "apart")

@@ -25,6 +25,7 @@ def coded(filled: Filled) -> Filled:
         drafts = [
             MemoryDraft(TEXT, ref="boxes.py", title="boxes.py", id=FILE, **CODE),
             MemoryDraft(using, ref="unpack.py", title="unpack.py", id=USER, **CODE),
+            MemoryDraft("def shut_lid(): ...\n", ref="app/lids.py", title="lids.py", **CODE),
         ]
         store.add_many(drafts, embed=False)
     return filled
@@ -58,6 +59,10 @@ async def test_a_result_of_code_says_and_links_its_line(coded: Filled, serve: Se
     (result,) = [one for one in shown.select(".hy-result") if "unpack.py" in one.h2.text]
     assert result.h2.a["href"].endswith("#L1")
     assert result.select_one(".hy-place").text.startswith("lines 1–5")
+    deeper = soup(await served.get(f"{served.base}?q=shut_lid&type=code"))
+    assert deeper.select_one(".hy-place").text.startswith("app/lids.py · line 1")
+    page = soup(await served.get(deeper.select_one(".hy-result h2 a")["href"]))
+    assert page.select_one(".hy-title .hy-place").text == "app/lids.py"
     notes = soup(await served.get(f"{served.base}?q=tomatoes&type=note"))
     assert "#L" not in notes.select_one(".hy-result h2 a")["href"]
     assert not notes.select(".hy-place")

@@ -39,7 +39,7 @@ async def test_the_page_leads_both_ways(linked: tuple[Served, dict[str, str]]) -
     assert box.select_one(".title a").get_text() == "Flat"
     assert "It has two rooms." in box.get_text()
     assert [one.get_text() for one in box.select("h2")] == []  # the title stands there already
-    lists = page.select_one(".hy-links")
+    lists = page.select_one(".hy-linked")
     assert "It has two rooms" not in lists.get_text()
     assert "Back home." in lists.get_text()
     assert {one.get_text() for one in lists.select("h2")} >= {"Linked from", "Links to", "Related"}

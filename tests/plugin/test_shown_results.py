@@ -132,3 +132,12 @@ async def test_a_preview_shows_words_and_marks_those_looked_for(served: Served) 
     assert marks == ["ferry", "Hook", "ferry", "ferry"]
     row = (await bob.get(".json?q=ferry+hook")).json()["rows"][0]
     assert "**ferry to Hook** leaves\nat six" in row["preview"]
+
+
+async def test_lists_and_tasks_have_signs_and_topics_stand_once(served: Served) -> None:
+    text = "For the boat:\n\n- [x] sails to the loft\n- [ ] batteries home\n- rope\n\n#boat #winter"
+    store(served).add(text, title="Laying up")
+    first = soup(await served.by("root").get("?q=batteries&mode=keyword")).select_one(".hy-result")
+    shown = first.select_one(".hy-preview").get_text()
+    assert shown.splitlines()[-3:] == ["☑ sails to the loft", "☐ batteries home", "• rope"]
+    assert {one.get_text() for one in first.select(".hy-topic")} == {"boat", "winter"}

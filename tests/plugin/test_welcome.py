@@ -132,3 +132,12 @@ async def test_its_topics_are_those_of_all_memories_and_their_numbers_come_true(
         led = await root.get(link["href"].replace("/-/hybrid?", "/-/hybrid.json?") + "&limit=32")
         assert str(len(led.json()["rows"])) == shown[topic]
     assert "harbour" not in (await welcomed(alice)).get_text()
+
+
+async def test_an_empty_vault_offers_to_import_and_to_write(served: Served) -> None:
+    for one in served.store.list():
+        served.store.delete(one.id)
+    page = await welcomed(served.by("root"))
+    offered = [one["href"] for one in page.select(".hy-first a")]
+    assert offered == [f"{served.base}/import", f"{served.base}/new"]
+    assert not (await welcomed(served.by("alice"))).select(".hy-first"), "who may not write"
