@@ -91,9 +91,10 @@ async def test_a_client_over_http_is_offered_no_subscription(served: Served) -> 
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     }
+    wanted = {"notifications": {"resourceSubscriptions": ["memory://notes/landscape"]}}
     answers = []
-    for method in ("server/discover", "subscriptions/listen"):
-        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta}}
+    for method, more in (("server/discover", {}), ("subscriptions/listen", wanted)):
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta, **more}}
         said = {"MCP-Protocol-Version": "2026-07-28", "MCP-Method": method}
         answers.append((await post(served, "bob", message, **said)).json())
     offered, refused = answers
