@@ -209,6 +209,8 @@ def compact(storage: Storage, keyring: Keyring) -> int:
                 return merged
             _merge(storage, keyring, group)
             merged += len(group) - 1
+    if merged:
+        storage.give_back()
     return merged
 
 
@@ -236,7 +238,7 @@ def drop(storage: Storage, keyring: Keyring, ids: Sequence[str]) -> None:
     Inside the transaction that deletes: a process killed between two of them would leave words
     and vectors of a memory that is gone.
     """
-    for row in storage.segments.rows():
+    for row in storage.segments.rows() if ids else ():
         if row.collection in keyring.readable():
             segment = load_segment(storage, keyring.of(row.collection), row)
             if any(segment.rows_of(*id_words(memory)) for memory in ids):

@@ -16,7 +16,13 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from memory_store.addresses import Address
-from memory_store.errors import BadInputError, MemoryStoreError, ReadOnlyError, StorageError
+from memory_store.errors import (
+    AwayError,
+    BadInputError,
+    MemoryStoreError,
+    ReadOnlyError,
+    StorageError,
+)
 from memory_store.sqlite import sqlite3
 
 try:
@@ -50,6 +56,10 @@ class ServerError(StorageError, sqlite3.OperationalError):
 
     The rooms above name SQLite's error where a write may fail now and be tried later; this is it.
     """
+
+
+class ServerAwayError(ServerError, AwayError):
+    """The server cannot be reached, or does not serve now."""
 
 
 class Link:
@@ -233,11 +243,14 @@ class Link:
         kind, cause = _CAUSES.get(code) or _CAUSES.get(code[:2]) or (StorageError, "")
         if not code and isinstance(error, psycopg.OperationalError):
             said = _last_reason(str(error))
-            kind, cause = ServerError, f"the database is away ({said})"
+            kind, cause = ServerAwayError, f"the database is away ({said})"
             if "does not exist" in said:
-                cause = said
+                kind, cause = ServerError, said
             if "no password supplied" in said or "password authentication failed" in said:
-                cause = "the server wants a password, or another: set PGPASSWORD, or ~/.pgpass"
+                kind, cause = (
+                    ServerError,
+                    "the server wants a password, or another: set PGPASSWORD, or ~/.pgpass",
+                )
         if not cause:
             cause = f"the database refused ({error.diag.message_primary or type(error).__name__})"
         return kind(f"{self.address}: {cause}")
@@ -252,17 +265,17 @@ def _last_reason(said: str) -> str:
 _CAUSES: dict[str, tuple[type[MemoryStoreError], str]] = {
     "55P03": (ServerError, "another program has been writing to it for too long"),
     "57014": (ServerError, "the database took too long to answer"),
-    "57P01": (ServerError, "the database is away (it was shut down)"),
-    "57P02": (ServerError, "the database is away (it crashed, and starts again)"),
-    "57P03": (ServerError, "the database is away (it is starting, or stopping)"),
+    "57P01": (ServerAwayError, "the database is away (it was shut down)"),
+    "57P02": (ServerAwayError, "the database is away (it crashed, and starts again)"),
+    "57P03": (ServerAwayError, "the database is away (it is starting, or stopping)"),
     "53100": (ServerError, "the disk of the server is full"),
-    "53300": (ServerError, "the server takes no more connections"),
+    "53300": (ServerAwayError, "the server takes no more connections"),
     "23505": (StorageError, "it has a row of that key already; if you were making it: try again"),
     "25006": (ReadOnlyError, "nothing can be written: the server is a standby, or read-only"),
     "28": (ServerError, "the server does not let this user in: see PGPASSWORD and ~/.pgpass"),
     "42501": (StorageError, "this role may not do that: memory-store storage init prints grants"),
     "3D000": (ServerError, "there is no such database on the server"),
-    "08": (ServerError, "the database is away"),
+    "08": (ServerAwayError, "the database is away"),
     "22": (StorageError, "it holds what no vault holds; memory-store verify says where"),
 }
 """SQLSTATE, or its class → what is raised, and the cause in words."""
