@@ -50,6 +50,7 @@ _NO_NAME = frozenset(
         "yield",
     }
 )
+_NO_NAMES = frozenset(map(str.encode, _NO_NAME))
 
 _KINDS = {
     "class": "class", "interface": "interface", "trait": "trait", "struct": "struct",
@@ -94,8 +95,13 @@ class Definition(Struct, frozen=True):
 
 def defined_names(text: str) -> list[str]:
     """The names that a text defines, as they are spelled, in order; what looks like it, too."""
-    found = (match["name"] or match["bound"] or match["called"] for match in _defined_in(text))
-    return [name for name in found if name not in _NO_NAME]
+    found = map(_name_in, _defined().finditer(text.encode("utf-8", "replace")))
+    return [name.decode() for name in found if name not in _NO_NAMES]
+
+
+def _name_in(match: Any) -> Any:
+    named, bound, called = match.groups()
+    return named or bound or called
 
 
 def _defined_in(text: str) -> Iterator[Any]:
@@ -149,7 +155,7 @@ def enclosing(found: list[Definition], start: int, end: int) -> Definition | Non
 def found_by_lines(text: str) -> list[Definition]:
     found = []
     for match in _defined_in(text):
-        name = match["name"] or match["bound"] or match["called"]
+        name = _name_in(match)
         if name in _NO_NAME:
             continue
         start = match.start() + len(match[0]) - len(match[0].lstrip())

@@ -7,6 +7,7 @@ as it holds words, each under a name of its own kind that no word of a text can 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from memory_store.code.definitions import defined_names
@@ -27,10 +28,9 @@ _PROSE = (".md", ".markdown", ".txt", ".rst")  # a note on a blood test is no te
 _TEST_NAME = re.compile(r"test_|.*_tests?\.\w+\Z|.*\.(?:test|spec)\.\w+\Z|.*[a-z0-9]Tests?\.\w+\Z")
 
 
-def facts(text: str, ref: str | None) -> list[tuple[str, str]]:
-    """The facts of a file in order: pairs of a kind and a word."""
-    found = [(DEFINES, folded(name)) for name in defined_names(text)]
-    return found + [(PATH, kind) for kind in path_kinds(ref or "")]
+def facts(text: str, ref: str | None) -> dict[str, Sequence[str]]:
+    """The facts of a file: the words of each kind, in order."""
+    return {DEFINES: [*map(folded, defined_names(text))], PATH: path_kinds(ref or "")}
 
 
 def path_kinds(path: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec import Struct
 
 from memory_store.code.chunks import chunks_in
@@ -137,21 +138,22 @@ def _spans(found: list[Definition]) -> tuple[int, ...]:
 
 def _references(nodes: list[Node], data: bytes, defining: set[int]) -> dict[str, list[int]]:
     """A name → the lines that use it, each once."""
+    places = sorted({node.byte_range for node in nodes})
+    newlines = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
+    lines = newlines.searchsorted([start for start, _ in places]).tolist()
     uses: dict[str, dict[int, None]] = {}
-    spelled: dict[bytes, dict[int, None]] = {}  # as a name is spelled → the lines of that name
-    for node in nodes:
-        start = node.start_byte
+    spelled: dict[bytes, dict[int, None] | None] = {}  # as a name is spelled → its lines
+    for (start, end), line in zip(places, lines, strict=True):
         if start in defining:
             continue
-        said = data[start : node.end_byte]
-        on = spelled.get(said)
-        if on is None:
+        said = data[start:end]
+        if said not in spelled:
             name = _used(said)
-            if not name or (name not in uses and len(uses) >= MOST_NAMES):
-                continue
-            on = spelled[said] = uses.setdefault(name, {})
-        if len(on) < MOST_LINES:
-            on[node.start_point[0] + 1] = None
+            known = name and (name in uses or len(uses) < MOST_NAMES)
+            spelled[said] = uses.setdefault(name, {}) if known else None
+        on = spelled[said]
+        if on is not None and len(on) < MOST_LINES:
+            on[line + 1] = None
     return {name: sorted(on) for name, on in uses.items()}
 
 

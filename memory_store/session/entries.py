@@ -11,9 +11,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import cache
-from itertools import chain, repeat
-from typing import TYPE_CHECKING
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +31,11 @@ from memory_store.records import DONE_SUFFIX, Memory
 from memory_store.session.outlines import outline_of
 from memory_store.text.canonical import whole_characters
 from memory_store.text.chunks import Span, passages, windows
-from memory_store.text.grams import grams
+from memory_store.text.grams import distinct, grams
 from memory_store.text.identifiers import CODE, name_parts, name_terms, names_of, path_terms
 from memory_store.text.language import detect_language
 from memory_store.text.links import links, links_of_fields
-from memory_store.text.spelling import spelled_words
+from memory_store.text.spelling import spelled_names, spelled_words
 from memory_store.text.tokens import terms
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.rows import content_tag, topic_tags
@@ -50,13 +50,24 @@ LANGUAGE_SAMPLE = 600
 LANGUAGE_SAMPLE_OF_CODE = 2_000  # code does not count: a text that begins with some needs more
 EMBEDDED_AT_ONCE = 32  # windows, a quarter of a second's work: batches of the embedder, whole ones
 MOST_TARGETS = 500  # distinct links of each kind that are kept of one memory
+REMEMBERED = 200_000  # words of one kind, about 30 MB, in an import; then it begins anew
 TITLE_TOKENS = 32  # of a window's budget at most; longer titles are cut in front of the text
 
 Vectors = npt.NDArray[np.float32]
 
 
-def _spelled(memory: Memory, language: str, blinder: Blinder) -> Spelled:
-    return Spelled([*spelled_words(f"{memory.title}\n{memory.text}", language)])
+class Analysed(Struct, frozen=True):
+    """How a memory is analysed: as in ``language``, with its ``names``, where it is code."""
+
+    language: str
+    blinder: Blinder
+    names: Sequence[str] = ()
+
+
+def _spelled(memory: Memory, analysed: Analysed) -> Spelled:
+    if analysed.language == CODE:
+        return Spelled([*spelled_names(analysed.names)])
+    return Spelled([*spelled_words(f"{memory.title}\n{memory.text}")])
 
 
 def _whole(memory: Memory) -> Memory:
@@ -69,21 +80,21 @@ def _whole(memory: Memory) -> Memory:
     return replace(memory, **said)
 
 
-def _outline(memory: Memory, language: str, blinder: Blinder) -> Outline:
-    return outline_of(memory, language)
+def _outline(memory: Memory, analysed: Analysed) -> Outline:
+    return outline_of(memory)
 
 
-def _place(memory: Memory, language: str, blinder: Blinder) -> Place:
+def _place(memory: Memory, analysed: Analysed) -> Place:
     return place_in(memory.source, memory.ref)
 
 
-def _grams(memory: Memory, language: str, blinder: Blinder) -> Grams:
+def _grams(memory: Memory, analysed: Analysed) -> Grams:
     numbers = np.concatenate([grams(memory.title), grams(memory.text)])
-    return Grams(np.unique(blinder.grams(numbers)).astype("<u4").tobytes())
+    return Grams(distinct(analysed.blinder.grams(numbers)).astype("<u4").tobytes())
 
 
-Record = Callable[[Memory, str, Blinder], Struct]
-"""Makes a kind's record of a memory that is analysed as in a language, blinded where it can be."""
+Record = Callable[[Memory, Analysed], Struct]
+"""Makes a kind's record of a memory, blinded where it can be."""
 RECORDS: dict[str, Record] = {
     LEXICON.name: _spelled,
     OUTLINES.name: _outline,
@@ -116,7 +127,7 @@ class Making(Struct, frozen=True):
     """
 
     embedder: Embedder | None
-    blinder: Blinder
+    hashes: TermHashes
     settings: CollectionSettings
     language: str = "en"
 
@@ -224,11 +235,10 @@ def index_entries(
         missing = {tag: content for tag, content in contents.items() if tag not in known}
         known |= embed_contents(making.embedder, missing, embedded)
     none = Windows((), np.empty((0, making.settings.dimensions), np.float32))
-    hashes = _TermHashes(making.blinder)
     return [
         _entry(
             item,
-            hashes,
+            making.hashes,
             known.get(item.content_tag, none),
             _language(item.memory, making),
         )
@@ -244,7 +254,7 @@ def entry_of(
     Without ``facts_too`` that of source code as it was made before facts were kept of it.
     """
     none = Windows((), np.empty((0, 0), np.float32))
-    return _entry(item, _TermHashes(blinder), none, language, facts_too=facts_too)
+    return _entry(item, TermHashes(blinder), none, language, facts_too=facts_too)
 
 
 def _language(memory: Memory, making: Making) -> str:
@@ -259,34 +269,57 @@ def _language(memory: Memory, making: Making) -> str:
     return detect_language(f"{memory.title}\n{start}", fallback=making.language)
 
 
-class _TermHashes:
-    """The keyed hashes of one batch's terms and pairs: a stem is looked up once for each batch."""
+T = TypeVar("T")
+
+
+class _Remembered(dict[str, T], Generic[T]):
+    """What was made of words and names: a hit is one look-up in a dictionary."""
+
+    def __init__(self, make: Callable[[str], T]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, word: str) -> T:
+        if len(self) >= REMEMBERED:
+            self.clear()
+        found = self[word] = self._make(word)
+        return found
+
+
+class TermHashes:
+    """The keyed hashes of terms and pairs. Each word is hashed once until they are wiped."""
 
     def __init__(self, blinder: Blinder) -> None:
         self.blinder = blinder
-        self._term = cache(blinder.term)  # a hit costs no call of a Python function
-        self._name = cache(lambda name: tuple(self.of(name_terms(name), CODE)))
-        self._parts = cache(lambda name: tuple(self.of(name_parts(name), CODE)))
+        self._terms: dict[str, _Remembered[int]] = {}
+        self._names = _Remembered(lambda name: self.of(name_terms(name), CODE))
+        self._parts = _Remembered(lambda name: self.of(name_parts(name), CODE))
+
+    def wipe(self) -> None:
+        """Forget the words, and wipe the keys."""
+        for terms_known in self._terms.values():
+            terms_known.clear()
+        self._names.clear()
+        self._parts.clear()
+        self.blinder.wipe()
 
     def of(self, stems: Sequence[str], language: str) -> list[int]:
         """The keyed hashes of a text's terms, in order."""
-        return list(map(self._term, repeat(language), stems))
+        if language not in self._terms:
+            self._terms[language] = _Remembered(partial(self.blinder.term, language))
+        return list(map(self._terms[language].__getitem__, stems))
 
     def counted(self, names: Sequence[str]) -> Counter[int]:
         """The keyed hashes of the terms of names of code, each with how often it is there."""
-        found: Counter[int] = Counter()
+        found: dict[int, int] = {}  # a Counter calls Python for each that is new
         for name, times in Counter(names).items():
-            for hashed in self._name(name):
-                found[hashed] += times
-        return found
+            for hashed in self._names[name]:
+                found[hashed] = found.get(hashed, 0) + times
+        return Counter(found)
 
     def parts(self, names: Sequence[str]) -> list[int]:
         """The keyed hashes of what names of code are made of, in order."""
-        return [*chain.from_iterable(map(self._parts, names))]
-
-    def facts(self, found: Sequence[tuple[str, str]]) -> list[int]:
-        """The keyed hashes of what is known of a source file, in order."""
-        return [self._term(kind, word) for kind, word in found]
+        return [*chain.from_iterable(map(self._parts.__getitem__, names))]
 
     def pairs(self, title: Sequence[int], body: Sequence[int]) -> frozenset[int]:
         """The keyed hashes of all neighbours within the title and within the body."""
@@ -298,26 +331,31 @@ class _TermHashes:
 
 def _entry(
     item: Indexable,
-    hashes: _TermHashes,
+    hashes: TermHashes,
     embedded: Windows,
     language: str,
     *,
     facts_too: bool = True,
 ) -> IndexEntry:
     memory = item.memory
-    said: Counter[int] = Counter()  # no words: of no length
+    said: Mapping[str, Sequence[str]] = {}  # no words: of no length
+    names: Sequence[Sequence[str]] = ()
     if language == CODE:
         names = [names_of(text) for text in (memory.title, memory.text)]
         pairs = hashes.pairs(*map(hashes.parts, names))
         title, body = map(hashes.counted, names)
         body.update(hashes.of(path_terms(memory.source, memory.ref), language))
         if facts_too:
-            said.update(hashes.facts(facts(memory.text, memory.ref)))
+            said = facts(memory.text, memory.ref)
     else:
         words = [hashes.of(terms(text, language), language) for text in (memory.title, memory.text)]
         pairs = hashes.pairs(*words)
         title, body = map(Counter, words)
+    length = title.total() + body.total()
+    for kind, known in said.items():
+        body.update(hashes.of(known, kind))
     whole = _whole(memory)
+    analysed = Analysed(language, hashes.blinder, [*chain.from_iterable(names)])
     return IndexEntry(
         memory_id=memory.id,
         version=memory.version,
@@ -329,17 +367,14 @@ def _entry(
         content_tag=item.content_tag,
         topics=item.topics,
         title_terms=title,
-        body_terms=body + said if said else body,
-        length=title.total() + body.total(),
+        body_terms=body,
+        length=length,
         pairs=pairs,
         windows=embedded.spans,
         vectors=embedded.vectors,
         valid_from=epoch(memory.valid_from) if memory.valid_from else -math.inf,
         valid_to=epoch(memory.valid_to) if memory.valid_to else math.inf,
-        extras={
-            kind: msgpack.encode(make(whole, language, hashes.blinder))
-            for kind, make in RECORDS.items()
-        },
+        extras={kind: msgpack.encode(make(whole, analysed)) for kind, make in RECORDS.items()},
     )
 
 

@@ -19,6 +19,7 @@ from memory_store.session.embedders import check_model
 from memory_store.session.entries import (
     Indexable,
     Making,
+    TermHashes,
     Windows,
     index_entries,
     indexable,
@@ -86,8 +87,8 @@ class Indexer:
                         vault.adopt_model(storage, embedder, collection)
             keys, spoken = vault.keyring.of(collection), self._snapshot.languages_in(collection)
             language = next((one for one in spoken if one != CODE), "en")
-            settings, blinder = vault.settings.of(collection), keys.importing_blinder()
-            made = Making(embedder, blinder, settings, language)
+            settings, hashes = vault.settings.of(collection), TermHashes(keys.importing_blinder())
+            made = Making(embedder, hashes, settings, language)
             self._makings[collection] = made, index_model(vault.settings, keys)
         return self._makings[collection]
 
@@ -154,4 +155,4 @@ class Indexer:
     def close(self) -> None:
         """Wipe the words that the import remembered."""
         for making, _ in self._makings.values():
-            making.blinder.wipe()
+            making.hashes.wipe()

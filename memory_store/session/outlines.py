@@ -14,7 +14,7 @@ from memory_store.text.canonical import whole_characters
 from memory_store.text.identifiers import CODE
 
 
-def outline_of(memory: Memory, language: str = CODE) -> Outline:
+def outline_of(memory: Memory) -> Outline:
     """The outline of a memory: an empty one where it is no source code."""
     if memory.type.removesuffix(DONE_SUFFIX) != CODE:
         return Outline()

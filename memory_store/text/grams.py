@@ -34,11 +34,18 @@ def _folded(character: str) -> str:
     return character
 
 
+def distinct(numbers: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """The distinct numbers, ascending; sorting is the fastest way to them."""
+    found = np.sort(numbers)
+    kept: npt.NDArray[np.uint32] = found[np.diff(found, prepend=found[:1] + 1) != 0]
+    return kept
+
+
 def _of_ascii(text: str) -> npt.NDArray[np.uint64]:
     """The same of letters of 7 bits: three fit into the numbers that are sorted fastest."""
     codes = np.frombuffer(text.encode(), np.uint8).astype(np.uint32)
-    found = np.sort((codes[:-2] << 14) | (codes[1:-1] << 7) | codes[2:])
-    found = found[np.diff(found, prepend=found[:1] + 1) != 0].astype(np.uint64)
+    triples = (codes[:-2] << 14) | (codes[1:-1] << 7) | codes[2:]
+    found = distinct(triples.astype(np.uint32)).astype(np.uint64)
     first, second, third = found >> np.uint64(14), (found >> np.uint64(7)) & _ASCII, found & _ASCII
     numbers: npt.NDArray[np.uint64] = (first << (_BITS + _BITS)) | (second << _BITS) | third
     return numbers

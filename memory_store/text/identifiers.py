@@ -32,6 +32,9 @@ DIRECTORIES = 3  # and "The last 3 directory components of the file path"
 
 _CACHE_LIMIT = 100_000  # distinct names, about 30 MB: those of a large repository
 
+_ASCII_PART = re.compile(  # as _begins_part has it
+    r"(?<=[^A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?:[a-rt-z]|s[a-z]))"
+)
 _ASCII_NAME = re.compile(r"[A-Za-z0-9_]*[A-Za-z0-9][A-Za-z0-9_]*")
 
 
@@ -128,6 +131,8 @@ def path_terms(source: str | None, ref: str | None) -> list[str]:
 def _camel_parts(piece: str) -> list[str]:
     if piece.islower() or (piece.isupper() and piece.isalpha()):
         return [piece]
+    if piece.isascii():
+        return _ASCII_PART.split(piece)
     cuts = [i for i in range(1, len(piece)) if _begins_part(piece, i)]
     return [piece[a:b] for a, b in pairwise([0, *cuts, len(piece)])]
 
