@@ -151,6 +151,10 @@ class Storage:
         (version,) = self._connection.execute("pragma data_version").fetchone()
         return int(version)
 
+    def revisions(self) -> tuple[int, int]:
+        """That number, and the revision of the settings."""
+        return self.revision(), self.settings.revision()
+
     # -- the file ------------------------------------------------------------------------------
 
     def keep_log(self) -> None:
