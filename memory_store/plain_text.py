@@ -138,7 +138,7 @@ def _quotes(text: str) -> Iterator[Edit]:
 
 
 def _links(text: str) -> Iterator[Edit]:
-    """Addresses go, and what a link says stays; a link to a part of a note names both. Embedded
+    """Addresses go, and what a link says stays; a link to a section of a note names both. Embedded
     pictures go."""
     for found in LINK.finditer(text):
         yield Edit(found.start(), found.start("said"))
@@ -150,7 +150,9 @@ def _links(text: str) -> Iterator[Edit]:
         start, end = found.span("said")
         if start < 0:
             start, end = found.start("target"), found.end("place")
-            if found["hash"]:
+            if found["place"].startswith("^"):  # a block, by a name that says nothing
+                end = found.end("target")
+            elif found["hash"]:
                 yield Edit(*found.span("hash"), " › " if found["target"] else "")
         yield Edit(found.start(), start)
         yield Edit(end, found.end())

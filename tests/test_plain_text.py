@@ -53,6 +53,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
         ('See [the plan](a/plan.md "Plan") and ![a map](map.png).', "See the plan and a map."),
         ("Map: ![[a/map.png#outline|100]]\nor [[map.png]]", "Map:  or map.png"),
         ("![[Ferry]] or [[Ferry#Out]] or [[#Out]]", "Ferry or Ferry › Out or Out"),
+        ("![[Ferry#^b15695]], [[Ferry#^a|it]]", "Ferry, it"),
         ("> [!tip]- Early\n> Go at five.", "Early\nGo at five."),
         ("Seven.<!-- or six --> %%ask%%", "Seven. "),
     ],
