@@ -31,6 +31,7 @@ class Result(Struct, frozen=True, omit_defaults=True):
 
     id: str
     title: str = ""
+    place: str = ""
     preview: str = ""
     complete: bool | None = None
     score: float | None = None

@@ -127,6 +127,7 @@ def find(assistant: Assistant, given: Find) -> Found:
     names += ("as_of", "superseded", "by")
     asked = {name: getattr(given, name) for name in names}
     asked = {"q": given.query, **asked, "continue": given.continue_, "expand": False}
+    asked |= {"mode": given.mode, "language": given.language or None}
     limit = given.limit
     while True:
         rows, response = _searched(assistant, {**asked, "limit": limit}, given.budget)
@@ -307,6 +308,7 @@ def _row(row: SearchResult, *, strict: bool) -> Result:
     return Result(
         row.id,
         title=row.shown_title,
+        place=_place(row),
         preview=row.preview,
         complete=row.complete,
         score=round(row.score, 2),
@@ -316,6 +318,13 @@ def _row(row: SearchResult, *, strict: bool) -> Result:
         collection=row.collection,
         superseded_by=row.superseded_by or "",
     )
+
+
+def _place(row: SearchResult) -> str:
+    """Where a result of source code stands, as ``code_read`` takes it, and what it is part of."""
+    if row.line is None:
+        return ""
+    return " ".join(filter(None, [f"{row.ref}:{row.line}-{row.end_line}", row.symbol]))
 
 
 def _unread(record: SealedMemory | SearchResult, *, strict: bool) -> dict[str, Any]:
