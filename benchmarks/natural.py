@@ -25,9 +25,6 @@ PARTS = {
     "vectors": "select sum(length(vectors)) from vault_segments",
     "word entries": "select sum(length(main)) from vault_segments",
     "pairs of words": "select sum(length(pairs)) from vault_segments",
-    "words as spelled": (
-        "select sum(length(sealed)) from vault_segment_parts where kind = 'lexicon'"
-    ),
     "bodies": "select sum(length(body)) from memory_bodies",
     "heads": "select sum(length(head)) from memories",
 }
@@ -55,6 +52,10 @@ def shares(vault: Path, text_bytes: int) -> Mapping[str, float]:
     connection = connect(vault, read_only=True)
     try:
         sizes = {name: connection.execute(query).fetchone()[0] for name, query in PARTS.items()}
+        kinds = connection.execute(
+            "select kind, sum(length(sealed)) from vault_segment_parts group by kind"
+        )
+        sizes |= dict(kinds)
         sizes["half-filled pages"] = connection.execute(UNUSED.format(BY_NOTE)).fetchone()[0]
         sizes["tables of one page"] = connection.execute(SMALL.format(BY_NOTE)).fetchone()[0] or 0
     finally:

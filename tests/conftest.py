@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import hypothesis
 import pytest
@@ -57,6 +59,25 @@ def second_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Another one, with vectors half as long and a name that says it knows every language."""
     folder = tmp_path_factory.mktemp("models") / "tiny-multilingual"
     return build_tiny_embedder(folder, words=["weir"], dimensions=32)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of a test that is marked ``sampled(n)`` n cases are run, spread from one that its name draws.
+
+    All are run by ``make proofs``, and of a test that the command line names.
+    """
+    if os.environ.get("PROOFS") == "full" or any("::" in named for named in config.args):
+        return
+    cases = defaultdict(list)
+    for item in items:
+        if marker := item.get_closest_marker("sampled"):
+            cases[item.nodeid.partition("[")[0], marker.args[0]].append(item)
+    left_out = set()
+    for (name, number), found in cases.items():
+        step = max(1, len(found) // max(1, number))
+        left_out |= {*found} - {*found[crc32(name.encode()) % step :: step][:number]}
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -145,6 +145,7 @@ def test_keyword_search_stays_as_good_as_it_was(archive: MemoryStore) -> None:
     assert sum(scores) / len(scores) >= FLOORS["keyword"]
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.model
 def test_the_notebook_runs_and_is_kept_without_outputs() -> None:
     notebook = nbformat.read(DEMO / "notes.ipynb", as_version=4)

@@ -216,6 +216,7 @@ def test_processes_that_tag_at_once_all_get_their_turn(
     assert len(store.get(memory.id).topics) == 3 * ROUNDS
 
 
+@pytest.mark.sampled(0)
 def test_two_processes_that_append_at_once_lose_no_line(
     store: MemoryStore, key_file: Path, tiny_model: Path
 ) -> None:

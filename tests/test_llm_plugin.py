@@ -259,6 +259,7 @@ print("memory" in llm.get_fragment_loaders(), "Memory" in llm.get_tools())
 """
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("before", "shown"), [("pass", "True True"), ("import datasette.app", "False False")]
 )

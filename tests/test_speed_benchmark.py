@@ -47,6 +47,7 @@ def key_file(tmp_path: Path) -> Path:
     return tmp_path / "keys" / "bench.key"
 
 
+@pytest.mark.sampled(0)
 def test_a_drawn_vault_is_a_vault_like_any_other(
     model: Embedder, tmp_path: Path, key_file: Path
 ) -> None:
@@ -127,6 +128,7 @@ def test_the_scan_is_held_against_an_exact_search() -> None:
     assert 0.2 < recall(random_units(4_000), queries, 4) <= 1.0
 
 
+@pytest.mark.sampled(0)
 def test_a_cross_encoder_of_random_weights_reads_every_pair(
     model: Embedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -209,6 +209,8 @@ def compact(storage: Storage, keyring: Keyring) -> int:
                 return merged
             _merge(storage, keyring, group)
             merged += len(group) - 1
+    if merged:
+        storage.give_back()
     return merged
 
 

@@ -154,6 +154,7 @@ def test_no_table_of_todays_format_is_empty_in_all_that_is_kept(tmp_path: Path) 
     assert {*VAULT_TABLES, *LATER_TABLES, *MEMORY_TABLES} <= rows
 
 
+@pytest.mark.sampled(4)
 def test_it_opens_with_every_secret_and_holds_what_it_held(
     opened: Open, kept: Path, known: dict[str, Any]
 ) -> None:
@@ -173,6 +174,7 @@ def test_it_is_searched_by_words_topics_and_meaning(opened: Open) -> None:
     assert store.search("Größe der Dachkammer", mode="vector").rows[0].title == "Dachkammer"
 
 
+@pytest.mark.sampled(4)
 def test_it_is_written_to_indexed_again_and_verified(opened: Open, known: dict[str, Any]) -> None:
     before = {memory["id"]: memory for memory in known["memories"]}
     *_, edited, deleted = before
@@ -313,6 +315,7 @@ def test_a_newer_format_is_refused_by_its_number_and_left_alone(
     assert kept.read_bytes() == before
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("profile", PROFILES)
 def test_what_was_deleted_in_it_is_still_put_back(
     profile: str, opened: Open, tmp_path: Path

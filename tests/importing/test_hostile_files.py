@@ -122,6 +122,7 @@ def test_an_odd_file_is_read_within_tight_bounds(
     assert outcome == {"drafts": 1, "skips": {}, "failures": {}}
 
 
+@pytest.mark.sampled(0)
 @needs_limits
 def test_the_limits_of_these_tests_do_bite(put: Put, limited: LimitedReader) -> None:
     """The positive control: a large file that is allowed does not fit a process this small."""

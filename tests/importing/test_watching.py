@@ -176,6 +176,7 @@ def test_without_a_path_every_known_source_is_followed_and_a_single_file_too(
     assert rent.topics == ("home",)
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.parametrize(
     "events", [pytest.param(1_000), pytest.param(10_000, marks=pytest.mark.soak)]
 )

@@ -89,6 +89,7 @@ def test_scores_and_order_are_those_of_fts5(texts, query, weight, cuts, before):
     assert our_ranking(snapshot, query, weight) == fts5_ranking(rows, query, weight)
 
 
+@pytest.mark.sampled(0)
 def test_scores_and_order_are_those_of_fts5_on_a_larger_corpus():
     rng = np.random.default_rng(11)
     vocabulary = [f"word{i}" for i in range(3_000)]

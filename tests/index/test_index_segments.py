@@ -105,6 +105,7 @@ def test_merged_segments_outlive_the_wiping_of_their_sources():
     assert encode(merged) == expected
 
 
+@pytest.mark.sampled(0)
 def test_more_rows_than_sixteen_bits_can_number_are_kept_apart():
     count = 70_000
     blank = entry()
@@ -139,6 +140,7 @@ def test_counts_above_a_byte_and_above_two_are_exact():
     assert segment.title_counts.tolist() == [300] * 4
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("part", range(3), ids=PARTS)
 @given(data=st.data())
 @settings(max_examples=150)
@@ -166,6 +168,7 @@ def with_valid_checksum(part: bytes | bytearray) -> bytes:
     return bytes(part[:8]) + struct.pack("<II", zlib.crc32(body), 0) + body
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("part", range(3), ids=PARTS)
 @given(data=st.data())
 @settings(max_examples=400, deadline=None)

@@ -38,6 +38,7 @@ def sent(kept: KeptOpen, data: bytes) -> bytes:
             return b""
 
 
+@pytest.mark.sampled(0)
 @settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.binary(max_size=200))
 def test_random_bytes(kept: KeptOpen, data: bytes) -> None:

@@ -15,6 +15,7 @@ from keeping_open import KeptOpen, by_keeper, is_running, start, until
 from memory_store.store import MemoryStore
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.parametrize(
     "kills", [pytest.param(3, id="3"), pytest.param(100, id="100", marks=pytest.mark.soak)]
 )

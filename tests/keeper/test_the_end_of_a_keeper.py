@@ -75,6 +75,7 @@ def test_a_keeper_that_nothing_asks_ends(begin: Starts) -> None:
     until(lambda: gone(kept, process))
 
 
+@pytest.mark.sampled(0)
 def test_a_keeper_ends_after_the_longest_time_though_it_is_asked(
     begin: Starts, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

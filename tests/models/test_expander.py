@@ -212,6 +212,7 @@ class TestCalls:
             expanded("good")
         assert refusal.value.remedy == "pip install 'datasette-hybrid[llm]'"
 
+    @pytest.mark.sampled(0)
     def test_llm_is_not_imported_before_it_is_used(self) -> None:
         import subprocess
 

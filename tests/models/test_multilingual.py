@@ -69,6 +69,7 @@ def _of_its_own_engine(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
     return passages, queries
 
 
+@pytest.mark.sampled(0)
 def test_vectors_point_where_those_of_the_package_s_own_engine_do(built: Path) -> None:
     passages, queries = _of_its_own_engine(TEXTS)
     embedder = load_embedder(str(built))

@@ -35,6 +35,8 @@ MARKS = [
     ),
 ]
 """Of every module of browser tests."""
+AT_ONE_SIZE = [*MARKS, pytest.mark.sampled(1)]
+"""Of those whose tests are for a desktop and a phone: a usual run has each on one of them."""
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .browsing import MARKS, another_page, answer, expect, fits, unlocked
+from .browsing import AT_ONE_SIZE, another_page, answer, expect, fits, unlocked
 from .conftest import PASSPHRASE
 
 ONE = "00000000-0000-4000-8000-000000000001"
 
-pytestmark = MARKS
+pytestmark = AT_ONE_SIZE
 
 
 def test_unlock_search_read_and_lock_by_keyboard(address: str, page: Any) -> None:

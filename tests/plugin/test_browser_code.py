@@ -37,6 +37,7 @@ def code_address(filled: Filled, tmp_path: Path) -> Iterator[str]:
         yield base
 
 
+@pytest.mark.once
 def test_a_result_leads_to_its_line(code_address: str, browser: Any) -> None:
     with opened(browser, DESKTOP) as page:
         page.goto(f"{code_address}{NOTES}?q=open_lid&mode=literal&type=code")
@@ -51,6 +52,8 @@ def test_a_result_leads_to_its_line(code_address: str, browser: Any) -> None:
         assert page.url.endswith("#L4")
 
 
+@pytest.mark.once
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [DESKTOP, PHONE])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_wrong_with_a_file(

@@ -39,6 +39,8 @@ def test_collections_are_made_and_shared_without_scripts(address: str, browser: 
         assert not page.complaints
 
 
+@pytest.mark.once
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "dark"), (PHONE, "light")])
 def test_the_page_is_right_for_everybody(
     address: str, browser: Any, size: tuple[int, int], scheme: str

@@ -94,6 +94,7 @@ def test_the_button_with_a_handler_of_its_own_works(address: str, browser: Any) 
         assert page.complaints == []
 
 
+@pytest.mark.sampled(0)
 def test_no_other_page_puts_these_into_a_frame(address: str, page: Any) -> None:
     unlocked(page, address, PASSPHRASE)
     for path in (PAGES[0], PAGES[-1]):

@@ -7,11 +7,11 @@ from typing import Any
 
 from memory_store.store import MemoryStore
 
-from .browsing import MARKS, serving
+from .browsing import AT_ONE_SIZE, serving
 from .conftest import Filled
 from .test_browser_search import NOTES, configured
 
-pytestmark = MARKS
+pytestmark = AT_ONE_SIZE
 
 KEY = "The spare key of the boat hangs behind the pump in the engine room"
 HERE = "document.activeElement.closest('.hy-case')?.id"

@@ -13,10 +13,10 @@ import pytest
 
 from memory_store.store import MemoryStore
 
-from .browsing import DESKTOP, MARKS, PHONE, another_page, expect, fits, opened, serving
+from .browsing import AT_ONE_SIZE, DESKTOP, PHONE, another_page, expect, fits, opened, serving
 from .conftest import Filled, copied, private_environment
 
-pytestmark = MARKS
+pytestmark = AT_ONE_SIZE
 
 NOTES = "/notes/-/hybrid"
 

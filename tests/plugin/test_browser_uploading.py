@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from .browsing import MARKS, another_page, expect, fits, unlocked
+from .browsing import AT_ONE_SIZE, another_page, expect, fits, unlocked
 from .conftest import PASSPHRASE
 
-pytestmark = MARKS
+pytestmark = AT_ONE_SIZE
 
 
 @pytest.fixture

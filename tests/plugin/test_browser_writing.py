@@ -10,10 +10,10 @@ import pytest
 
 from memory_store.store import MemoryStore
 
-from .browsing import DESKTOP, MARKS, PHONE, another_page, expect, fits, opened, unlocked
+from .browsing import AT_ONE_SIZE, DESKTOP, PHONE, another_page, expect, fits, opened, unlocked
 from .conftest import PASSPHRASE, Filled, answering
 
-pytestmark = MARKS
+pytestmark = AT_ONE_SIZE
 
 ONE = "00000000-0000-4000-8000-000000000001"
 

@@ -207,6 +207,7 @@ def test_lines_that_an_editor_cut_flow_again_and_verse_stays() -> None:
     assert str(readable("Roses are red\nViolets are blue")).count("<br>") == 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.once
 @pytest.mark.parametrize(
     "text",

@@ -290,6 +290,7 @@ def queries(world: World) -> Iterator[str]:
     yield "select id, hybrid_explain('plums', json_object('why', id)) why from memories"
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("actor", LOOKING)
 async def test_nothing_leaks(world: World, actor: str, capfd: Any) -> None:
     world = world.as_(actor)
@@ -453,6 +454,7 @@ async def test_a_broken_vault_shows_no_one_anything(world: World, capfd: Any) ->
     assert secret not in written.out + written.err
 
 
+@pytest.mark.sampled(0)
 async def test_two_hundred_at_once_are_never_mistaken_for_each_other(world: World) -> None:
     base, everyone = world.served.base, [*SEES]
     sql = urlencode(

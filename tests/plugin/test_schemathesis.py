@@ -94,6 +94,7 @@ NEED_LUCK = {
 """Operations whose good requests name something that is there, which random ones hardly do."""
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.once  # half a minute, and minutes in full
 def test_the_running_api_is_as_described(
     filled: Filled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

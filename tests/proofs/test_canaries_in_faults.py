@@ -140,6 +140,7 @@ def requests(words: Words) -> list[tuple[str, str, Any]]:
     ]
 
 
+@pytest.mark.sampled(0)
 async def test_no_fault_makes_a_server_show_a_word(
     filled: Filled, words: Words, serve: Serve, said: Said
 ) -> None:

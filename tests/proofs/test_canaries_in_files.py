@@ -88,6 +88,7 @@ def command(*arguments: str, key_file: Path) -> subprocess.CompletedProcess[str]
     )
 
 
+@pytest.mark.sampled(1)
 def test_no_canary_stands_in_any_file_open_or_locked(
     store: MemoryStore, filled: Words, tmp_path: Path, key_file: Path
 ) -> None:
@@ -134,6 +135,7 @@ def test_trigrams_are_hashes_that_another_vault_does_not_have(
     assert len(one & other) + len(one & plain) + len(other & plain) <= 1  # by chance
 
 
+@pytest.mark.sampled(1)
 def test_the_terminal_says_errors_without_what_was_asked_or_kept(
     store: MemoryStore, filled: Words, tmp_path: Path, key_file: Path
 ) -> None:

@@ -105,6 +105,7 @@ def native() -> list[str]:
     ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("how", ["never opened", "locked after use"])
 async def test_a_locked_vault_shows_no_one_a_word(
     filled: Filled, serve: Serve, how: str, capfd: Any

@@ -216,6 +216,7 @@ DAMAGE: tuple[Damage, ...] = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
 def test_a_damaged_file_gives_an_error_or_the_right_answer(
     kept: Kept, tmp_path: Path, private_folders: Path, tiny_model: Path, damage: Damage
@@ -343,6 +344,7 @@ def test_a_log_that_was_cut_gives_the_last_whole_transaction(
         check_torn(torn, torn.log[:end], frames, path, kept, tiny_model)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("place", "size"),
     [
@@ -371,6 +373,7 @@ def test_a_log_whose_frame_was_changed_ends_before_it(
         check_torn(torn, bytes(log), number, path, kept, tiny_model)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("place", [0, 4, 8, 12, 16, 20, 24, 28])
 def test_a_log_whose_header_was_changed_is_no_log(
     kept: Kept, torn: Torn, tmp_path: Path, private_folders: Path, tiny_model: Path, place: int

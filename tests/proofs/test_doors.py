@@ -179,6 +179,7 @@ def server(
         yield running
 
 
+@pytest.mark.sampled(96)
 @pytest.mark.parametrize("door", DOORS)
 def test_a_stranger_takes_nothing_of_the_vault_home(server: House, door: str) -> None:
     for visitor, actor in STRANGERS.items():
@@ -187,6 +188,7 @@ def test_a_stranger_takes_nothing_of_the_vault_home(server: House, door: str) ->
         assert answer.status < 500, (visitor, answer.text[:300])
 
 
+@pytest.mark.sampled(96)
 @pytest.mark.parametrize("door", DOORS)
 def test_the_doors_were_open_to_everyone_who_may_administer_the_vault(
     server: House, door: str
@@ -431,6 +433,7 @@ def test_a_query_that_writes_copies_nothing_of_the_vault(server: House) -> None:
     assert not server.leaks(server.ask(table("birds", ".json")))
 
 
+@pytest.mark.sampled(0)
 def test_a_locked_vault_is_as_shut_as_an_open_one(tmp_path: Path, tiny_model: Path) -> None:
     with house(tmp_path, tiny_model, immutable=False, locked=True) as server:
         for who in (None, "eve", "sam", "rita"):

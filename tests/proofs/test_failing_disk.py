@@ -129,6 +129,7 @@ def scene(make_store: Callable[..., MemoryStore], key_file: Path, tmp_path: Path
     return Scene(store.path, key_file, texts, notes, folder)
 
 
+@pytest.mark.sampled(0)
 def test_a_call_that_fails_is_said_and_loses_nothing(scene: Scene) -> None:
     _, whole = scene.at_work("whole")
     assert '"refused"' not in whole.stdout

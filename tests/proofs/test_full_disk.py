@@ -70,6 +70,7 @@ def reindex(scene: Scene, store: MemoryStore) -> None:
 CHANGES: tuple[Operation, ...] = (import_notes, edit, delete, reindex)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.once
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
 def test_a_change_that_meets_the_end_of_the_disk_loses_nothing_and_goes_on(
@@ -173,6 +174,7 @@ def empty(folder: Path) -> None:
     folder.mkdir()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("command", "culprit"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from counts import counted
 from disks import FAILING, FULL, POINTS, Scene, refused, unharmed, used
 
@@ -96,6 +97,7 @@ def known(store: MemoryStore) -> Known:
     return slots, members, store.collections.list(), store.keys.holders()
 
 
+@pytest.mark.sampled(1)
 def test_a_change_of_keys_or_collections_is_made_or_not(scene: Scene, tmp_path: Path) -> None:
     """And who has the vault open knows which: what it says then is what the file says."""
     choose, refusals = random.Random(6), []

@@ -245,6 +245,8 @@ def test_bodies_that_never_arrive_hold_up_no_one(server: Server) -> None:
     as_before(server, rest)
 
 
+@pytest.mark.once
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("what", "request_of"),
     [
@@ -310,6 +312,7 @@ REFUSED = (
 A_FEW_SECONDS = 30  # of a slow machine; tried one way after the other, these would take hours
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.once
 def test_no_pattern_takes_longer_than_its_text_is(store: MemoryStore) -> None:
     for number in range(5):

@@ -230,6 +230,7 @@ async def answered(served: Served, sent: Sent, text: str) -> Any:
     return answer
 
 
+@pytest.mark.once
 async def test_every_part_of_every_request_takes_or_refuses_them(
     served: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -262,6 +263,7 @@ SURFACES: dict[str, Callable[[str], Sent]] = {
 """Each kind of place of the web where words come in, and the string in its most telling part."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.once
 @pytest.mark.parametrize("surface", SURFACES)
 async def test_each_surface_takes_or_refuses_all_of_them(

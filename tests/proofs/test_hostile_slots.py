@@ -93,6 +93,7 @@ def test_beside_a_hostile_slot_every_real_key_opens_the_vault(planted: Filled) -
             assert len(store.list()) == 3
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.once
 @some_hostile
 def test_the_passphrase_opens_it_and_the_commands_go_on_beside_a_hostile_slot(
@@ -107,6 +108,7 @@ def test_the_passphrase_opens_it_and_the_commands_go_on_beside_a_hostile_slot(
     assert devices.exit_code == 0, devices.output
 
 
+@pytest.mark.sampled(3)
 @some_hostile
 async def test_datasette_starts_and_is_unlocked_beside_a_hostile_slot(
     planted: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch
@@ -153,6 +155,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.sampled(1)
 @some_spoilt
 async def test_datasette_starts_over_a_spoiled_slot_and_serves_the_rest(
     spoiled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch, other: Path

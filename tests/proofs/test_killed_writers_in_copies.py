@@ -153,6 +153,7 @@ def check_in_use(path: Path, expected: set[str]) -> None:
 EARLIER = {TEXT.format(number) for number in range(NOTES)}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.once
 @pytest.mark.parametrize("copy", COPIES, ids=lambda copy: copy.__name__)
 def test_a_writer_killed_in_a_copy_loses_nothing_that_was_committed(
@@ -175,6 +176,7 @@ def test_a_writer_killed_in_a_copy_loses_nothing_that_was_committed(
         shutil.rmtree(one.path.parent)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.once
 @pytest.mark.parametrize("copy", COPIES, ids=lambda copy: copy.__name__)
 def test_what_a_journal_left_half_written_is_undone_at_the_next_opening(

@@ -124,6 +124,7 @@ def server(filled: Filled, tmp_path: Path, tiny_model: Path) -> Iterator[Server]
         yield Server(started.address, started.process)
 
 
+@pytest.mark.sampled(0)
 def test_a_flood_of_wrong_secrets_keeps_no_one_out_and_guesses_slowly(server: Server) -> None:
     before = Browser(server, FORGING)
     assert before.unlock() == 303

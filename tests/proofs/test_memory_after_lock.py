@@ -40,6 +40,7 @@ MEMORIES = 120
 PATIENCE = 120.0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.once
 @pytest.mark.parametrize("profile", ["default", "strict"])
 def test_no_key_is_left_after_a_lock(
@@ -56,6 +57,7 @@ def test_no_key_is_left_after_a_lock(
         assert locked[VECTORS].copies == 0
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.parametrize("search", [True, False], ids=["searched", "never searched"])
 @pytest.mark.once
 def test_what_wrote_merged_and_indexed_again_leaves_no_vector_after_a_lock(
@@ -106,6 +108,7 @@ def vault(
     return Filled(path, key_file, ""), things
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.parametrize("written", [True, *([False] if FULL else [])])
 def test_a_server_that_locks_leaves_no_key_and_no_process_behind(
     vault: tuple[Filled, dict[str, list[bytes]]], tmp_path: Path, written: bool

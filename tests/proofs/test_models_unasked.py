@@ -162,6 +162,7 @@ def test_a_new_installation_without_a_model_asks_no_one(vault: Machine, notes: P
     assert f"{NAMED} {RERANKER}" in answers["reranker"].stdout
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.once
 def test_a_vault_whose_model_is_gone_asks_no_one_and_names_the_command(
     with_vectors: Machine, notes: Path
@@ -176,6 +177,7 @@ def test_a_vault_whose_model_is_gone_asks_no_one_and_names_the_command(
     assert f"{NAMED} {GONE}" in said["vector"].stderr
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.once
 @pytest.mark.model
 def test_a_model_that_is_there_makes_no_one_be_asked(vault: Machine, notes: Path) -> None:
@@ -190,6 +192,7 @@ def test_a_model_that_is_there_makes_no_one_be_asked(vault: Machine, notes: Path
     assert vault.heard == []
 
 
+@pytest.mark.once
 def test_a_first_search_in_datasette_asks_no_one(with_vectors: Machine) -> None:
     found = served(with_vectors)
     assert with_vectors.heard == []
@@ -222,6 +225,7 @@ def served(machine: Machine) -> dict[str, list[object]]:
     return dict(found)
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.once
 def test_the_system_is_asked_for_no_address_either(
     with_vectors: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -274,6 +278,7 @@ def typed(machine: Machine, words: Sequence[str], answer: str) -> tuple[str, int
     return shown.decode(), os.waitstatus_to_exitcode(status)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.once
 @pytest.mark.parametrize(("first", "answer"), [("init", "n"), ("import", "")])
 def test_at_a_terminal_a_no_or_no_answer_asks_no_one_and_goes_on_without(
@@ -295,6 +300,7 @@ def test_at_a_terminal_a_no_or_no_answer_asks_no_one_and_goes_on_without(
     assert "Heron 1" in found.stdout
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.once
 def test_at_a_terminal_a_yes_asks_the_hub_and_a_failure_stops_no_import(
     machine: Machine, notes: Path

@@ -72,6 +72,7 @@ def alone() -> list[str]:
     pytest.skip("this system makes no network namespace for us")
 
 
+@pytest.mark.once
 def test_nothing_asks_for_a_network_and_nothing_needs_one(
     tmp_path: Path, notes: Path, private_folders: Path
 ) -> None:
@@ -92,6 +93,7 @@ def outside(calls: list[str]) -> list[str]:
     return [address for address in named if not ip_address(address).is_loopback]
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.once
 def test_the_system_is_asked_for_no_network_by_the_real_model_and_a_reranker(
     tmp_path: Path, notes: Path, private_folders: Path, monkeypatch: pytest.MonkeyPatch

@@ -100,6 +100,7 @@ def vault(
 TEXTS = sorted([NEWEST, *(EARLIER.format(number) for number in range(NOTES))])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.once
 @pytest.mark.parametrize(("place", "left"), SCENES if EVERYTHING else SCENES[::2])
 def test_every_command_that_reads_does_so_where_nothing_can_be_written(
@@ -146,6 +147,7 @@ def test_every_command_that_reads_does_so_where_nothing_can_be_written(
         assert after == before
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.once
 @pytest.mark.parametrize(("place", "left"), SCENES if EVERYTHING else SCENES[-1:])
 def test_a_program_and_its_search_processes_read_there_too(
@@ -171,6 +173,7 @@ IMMUTABLE = (DISK_ONLY, FOLDER_ONLY)
 """Where Datasette itself reads nothing that is written through a log, without `immutable`."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(("place", "left"), SCENES if EVERYTHING else SCENES[-2:])
 def test_a_server_reads_there_too(vault: Vault, place: str, left: str, tmp_path: Path) -> None:
     if (place, left) == UNREADABLE:
@@ -218,6 +221,7 @@ for line in sys.stdin:
 """
 
 
+@pytest.mark.sampled(0)
 def test_what_another_program_writes_meanwhile_is_read_whole_or_not_at_all(
     vault: Vault, tmp_path: Path
 ) -> None:

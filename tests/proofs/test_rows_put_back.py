@@ -419,6 +419,7 @@ TITLES = {
 """Pages of Datasette that show what was made again by its text, and by its title."""
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("open_before", [True, False])
 @pytest.mark.parametrize(("way", "pages"), [("by id", TEXTS), ("with the same text", TITLES)])
 async def test_datasette_shows_it_on_no_surface(

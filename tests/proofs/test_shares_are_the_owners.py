@@ -72,6 +72,7 @@ def of_format_2(content: bytes) -> bytes:
     return json.dumps({**kept, "profile": "default"}).encode()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "change",
     [

@@ -232,6 +232,7 @@ def test_back_in_the_table_are_the_rows_that_were_there(filled: MemoryStore) -> 
     assert filled.verify()["failures"] == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("after", [1, 3, 9])
 def test_killed_on_the_way_out_it_says_so_adds_nothing_and_goes_on(
     filled: MemoryStore, key_file: Path, after: int
@@ -250,6 +251,7 @@ def test_killed_on_the_way_out_it_says_so_adds_nothing_and_goes_on(
     assert filled.verify()["failures"] == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("after", [1, 4])
 def test_killed_on_the_way_back_no_topic_is_found_by_half_and_it_goes_on(
     filled: MemoryStore, key_file: Path, after: int
@@ -299,6 +301,7 @@ def test_each_transaction_changes_a_few_rows_and_lets_others_write(filled: Memor
 # -- others who have the vault open -----------------------------------------------------------
 
 
+@pytest.mark.sampled(0)
 def test_another_process_and_a_member_with_the_vault_open_follow_the_setting(
     filled: MemoryStore, key_file: Path, tmp_path: Path
 ) -> None:

@@ -277,6 +277,7 @@ async def everything(
     return eve.seen
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("strict", [False, True], ids=["default", "strict"])
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 async def test_what_others_keep_makes_no_difference_to_who_only_writes(

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from counts import FULL, counted
+from counts import FULL, a_third_of, counted
 from plugin.browsing import MARKS, PATIENCE, another_page
 from plugin.conftest import Filled
 from scripts import FOR_OTHER_READERS, PAYLOADS
@@ -286,9 +286,10 @@ def test_both_sides_of_a_conflict(watched: Watched) -> None:
         assert "theirs" in page.inner_text("body")
 
 
+@pytest.mark.once
 def test_an_import_that_names_its_files(watched: Watched, tmp_path: Path) -> None:
     page = watched.page
-    for script in ONE_BY_ONE[::3]:
+    for script in a_third_of(ONE_BY_ONE[::3]):
         watched.goes(f"{HOME}/import")
         files = [
             {"name": f"{script}.md", "mimeType": "text/plain", "buffer": b"---\na: [\n---\n"},

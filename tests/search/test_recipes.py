@@ -49,6 +49,7 @@ ACCESSORS = {
 """The methods that hand out a switch by the name of a leg, with their source."""
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("name", Recipe.__struct_fields__)
 def test_every_switch_is_read_by_a_stage(name: str) -> None:
     """A switch that no stage reads would promise something."""

@@ -71,6 +71,7 @@ def prepared(store: MemoryStore, phone: MemoryStore, devices: Devices) -> None:
     devices.sync(store)
 
 
+@pytest.mark.sampled(0)
 def test_it_goes_on_from_any_place(
     store: MemoryStore,
     phone: MemoryStore,

@@ -78,6 +78,7 @@ def check_equal(store: MemoryStore, target: Path, key: Path) -> None:
         assert copy.older() is None
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("ways", ["to a database", "to a file"], indirect=True)
 def test_what_another_process_writes_is_in_the_copy(
     ways: tuple[MemoryStore, Path], key_file: Path

@@ -54,6 +54,7 @@ def test_the_same_introduction_without_a_change_is_taken(make_store: Make) -> No
     assert owner.keys.share("work", introduction(owner)).name == "Mallory"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "changes",
     [

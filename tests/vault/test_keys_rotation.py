@@ -116,6 +116,7 @@ def test_an_import_knows_its_files_afterwards_and_equal_texts_still_share_a_body
     assert filled.stats()["contents"] == bodies
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("steps", [1, 2, 4, 7])
 def test_stopped_anywhere_it_is_whole_and_goes_on_when_run_again(
     filled: MemoryStore, key_file: Path, tiny_model: Path, steps: int

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.vault.storage.schema import is_vault
@@ -26,6 +28,7 @@ def visited(store: MemoryStore, key_file: Path, model: Path, memory: str, title:
     subprocess.run([sys.executable, "-c", VISIT, *arguments], check=True, timeout=300)
 
 
+@pytest.mark.sampled(0)
 def test_looking_whether_a_file_is_a_vault_takes_no_lock_away(
     store: MemoryStore, key_file: Path, tiny_model: Path
 ) -> None:

@@ -155,6 +155,7 @@ def test_a_cheaper_passphrase_slot_is_refused(tmp_path: Path, private_folders: P
     assert Argon2Parameters().memory_kib == 65_536
 
 
+@pytest.mark.sampled(0)
 def test_many_costly_passphrase_slots_are_refused_before_one_is_tried(
     tmp_path: Path, private_folders: Path
 ) -> None:

@@ -378,6 +378,7 @@ with MemoryStore.open(sys.argv[1], key_file=sys.argv[2]) as store:
 """
 
 
+@pytest.mark.sampled(0)
 def test_what_was_acknowledged_is_there_after_writers_were_killed(
     on_server: MemoryStore, key_file: Path
 ) -> None:

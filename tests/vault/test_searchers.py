@@ -180,6 +180,7 @@ def test_the_store_asks_a_process_and_reports_it_as_its_own_searches(scene: Scen
     assert heard == ["search", "search"]
 
 
+@pytest.mark.sampled(0)
 def test_a_refusal_is_the_same_from_a_process(scene: Scene) -> None:
     scene.begin()
     with pytest.raises(BadInputError) as refused:
@@ -223,6 +224,7 @@ def test_the_store_searches_by_itself_until_a_process_is_ready(scene: Scene) -> 
     scene.until(lambda: scene.searchers.ready == 1)
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.parametrize("scene", [2], indirect=True)
 def test_a_process_that_dies_is_missed_by_no_one(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
@@ -238,6 +240,7 @@ def test_a_process_that_dies_is_missed_by_no_one(
     assert "died" in scene.reported[0]
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.parametrize("scene", [2], indirect=True)
 def test_a_process_that_is_stuck_is_given_up_and_replaced(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
@@ -253,6 +256,7 @@ def test_a_process_that_is_stuck_is_given_up_and_replaced(
     assert ["stuck" in line for line in scene.reported] == [True, True]
 
 
+@pytest.mark.sampled(0)
 def test_a_process_that_is_stuck_at_once_is_not_started_again(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +269,7 @@ def test_a_process_that_is_stuck_at_once_is_not_started_again(
     assert scene.processes() == []
 
 
+@pytest.mark.sampled(0)
 def test_a_process_that_dies_young_is_not_started_again(scene: Scene) -> None:
     scene.begin()
     (process,) = scene.processes()
@@ -274,6 +279,7 @@ def test_a_process_that_dies_young_is_not_started_again(scene: Scene) -> None:
     assert scene.processes() == []
 
 
+@pytest.mark.sampled(0)
 def test_a_process_is_started_later_where_no_thread_is_to_be_had_at_first(scene: Scene) -> None:
     with no_thread_to_be_had():
         assert [scene.ask("pump") for _ in range(WORTH)] == [None] * WORTH
@@ -288,6 +294,7 @@ def test_who_searches_alone_needs_one_process(scene: Scene) -> None:
     assert len(scene.processes()) == 1
 
 
+@pytest.mark.sampled(0)
 @pytest.mark.parametrize("scene", [2], indirect=True)
 def test_no_process_outlives_the_end_of_the_searches(scene: Scene) -> None:
     scene.begin(2)
@@ -315,6 +322,7 @@ def test_a_locked_vault_is_handed_to_no_process(scene: Scene) -> None:
     assert "did not start" in scene.reported[0]
 
 
+@pytest.mark.sampled(0)
 def test_no_key_is_in_what_others_may_see_of_a_process(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

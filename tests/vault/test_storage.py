@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from memory_store.records import MemoryDraft
-from memory_store.sqlite import sqlite3
+from memory_store.sqlite import connect, sqlite3
 from memory_store.store import MemoryStore
 
 Make = Callable[..., MemoryStore]
@@ -104,3 +105,22 @@ def test_a_batch_an_unlock_and_a_search_take_few_statements(
             said.clear()
             assert store.search("heron weir", **options).rows
             assert len(said) <= 2, said  # a moment's beginning, and what it found
+
+
+def pages(store: MemoryStore) -> tuple[int, int]:
+    """How many pages the vault's file has, and how many of them are free."""
+    with closing(connect(store.path, read_only=True)) as connection:
+        counts = "select page_count, freelist_count from pragma_page_count, pragma_freelist_count"
+        all_, free = connection.execute(counts).fetchone()
+    return all_, free
+
+
+def test_what_is_erased_makes_the_file_smaller(store: MemoryStore) -> None:
+    store.add_many(drafts(0))
+    large = [MemoryDraft(text=f"{number} " + "by the weir " * 2_000) for number in range(64)]
+    made = store.add_many(large)
+    before, _ = pages(store)
+    store.delete_many([one.id for one in made], now=True)
+    after, free = pages(store)
+    assert after < before / 2
+    assert free <= after / 8

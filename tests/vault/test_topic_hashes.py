@@ -100,6 +100,7 @@ def test_each_transaction_changes_a_few_rows_and_lets_others_write(filled: Memor
     assert sum(changed) == 2 * 18, "each row was added once, and deleted once"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("moment", [2, 10, 11, 20])
 def test_stopped_anywhere_it_goes_on_when_run_again(
     filled: MemoryStore, other: MemoryStore, moment: int

@@ -138,6 +138,9 @@ class PostgresStorage(Storage):
     def keep_log(self) -> None:
         """PostgreSQL always does."""
 
+    def give_back(self) -> None:
+        """The server's own housekeeping does it."""
+
     def erase_traces(self) -> bool:
         """Dead rows and the server's log keep what was deleted until it cleans up: sealed, and
         for good only where its key is destroyed too. Returns whether nothing is left: never."""

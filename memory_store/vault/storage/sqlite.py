@@ -31,6 +31,7 @@ from memory_store.vault.storage.table import Engine, SqliteEngine
 from memory_store.vault.storage.trash import TrashTable
 
 PAGE_BYTES = 8_192  # notes of 1,600 bytes leave a quarter of SQLite's usual 4,096 empty
+FREE_SHARE = 8  # free pages are given back once they are more than this part of all
 
 
 class CatchesUp(Protocol):
@@ -170,14 +171,28 @@ class Storage:
                     self._connection.execute(f"pragma busy_timeout = {int(BUSY_SECONDS * 1_000)}")
 
     def erase_traces(self) -> bool:
-        """After a deletion: empty the write-ahead log, where old pages would stay readable.
+        """After a deletion: empty the write-ahead log, where old pages would stay readable, and
+        :meth:`give_back` what is free.
 
         ``secure_delete`` overwrites the pages in the file itself. Readers that are at work keep
         the log alive; the next deletion, or the last connection to close, empties it then. Returns
         whether the log is empty.
         """
+        self.give_back()
         (busy, *_) = self._connection.execute("pragma wal_checkpoint(truncate)").fetchone()
         return not busy
+
+    def give_back(self) -> None:
+        """Give pages that nothing uses back to the file system, once they are many.
+
+        A merge frees what its parts took. A vault that was made before its file could shrink
+        keeps them for what comes; a backup of it has none.
+        """
+        pages, free = self._connection.execute(
+            "select page_count, freelist_count from pragma_page_count, pragma_freelist_count"
+        ).fetchone()
+        if free * FREE_SHARE > pages:
+            self._connection.executescript(f"pragma incremental_vacuum({free})")  # all its steps
 
     def format(self) -> int:
         """The number of the vault's format in the file's header."""
@@ -220,6 +235,7 @@ class Storage:
     def begin_file(self) -> bool:
         """Set a new file's pages and log up. Returns whether it holds a vault already."""
         self._connection.execute(f"pragma page_size = {PAGE_BYTES}")  # of a new file alone
+        self._connection.execute("pragma auto_vacuum = incremental")  # of a new one, too
         self._connection.execute("pragma journal_mode = wal")
         found = self._connection.execute(
             "select 1 from sqlite_master where name = ?", (SETTINGS_TABLE,)
