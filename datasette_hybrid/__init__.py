@@ -29,11 +29,15 @@ def startup(datasette: Any) -> Any:
 
 @hookimpl
 def register_output_renderer(datasette: Any) -> list[Any]:
-    """None: but a Datasette that is being made asks before it connects to any database."""
+    """Datasette's own JSON, with the order that rows of memories really stand in.
+
+    A Datasette that is being made asks for this before it connects to any database.
+    """
     from .connections import guard_connections
+    from .tables.json_pages import render_json
 
     guard_connections()
-    return []
+    return [{"extension": "json", "render": render_json}]
 
 
 @hookimpl

@@ -115,6 +115,10 @@ class StorageError(MemoryStoreError):
     """The vault's file could not be read or written: a full disk, a fault, damage (HTTP 503)."""
 
 
+class AwayError(StorageError):
+    """The database that a vault is in cannot be reached: it may be back soon (HTTP 503)."""
+
+
 class BusyError(MemoryStoreError):
     """More searches are waiting than this server should take on (HTTP 429)."""
 

@@ -109,15 +109,17 @@ def vault_in(path: Path, access: FileAccess) -> str | None:
         return None
 
 
-def copy_what_is_clear(address: Address, access: FileAccess, copy: host.ClearCopy) -> str | None:
-    """The public id of the vault at an address; ``None`` where there is none. Brings ``copy`` up to
-    what stands there.
+def copy_what_is_clear(
+    address: Address, access: FileAccess, copy: host.ClearCopy
+) -> tuple[str, int] | None:
+    """The public id of the vault at an address, and its commit counter; ``None`` where there is
+    none. Brings ``copy`` up to what stands there.
 
     Raises :class:`StorageError` where its server is away.
     """
     try:
         with _looking_into(address, access) as storage:
-            found = host.read_vault_id(storage).hex()
+            found = host.read_vault_id(storage).hex(), storage.revision()
             copy.refresh(storage)
     except errors.NotAVaultError:
         return None

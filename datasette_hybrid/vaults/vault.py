@@ -91,6 +91,7 @@ class Vault:
         self._members_unknown = False
         self._older_unshown = False
         self._revision: int | None = None
+        self._followed: tuple[str | None, int] | None = None
         self._file = stamp(path)
         self._hours = Hours(settings)
         self._times_locked = 0
@@ -176,8 +177,8 @@ class Vault:
         if address is None or self.tables is None or (store is None and self.server.answers):
             return
         try:
-            there = opening.copy_what_is_clear(address, self.access, self.tables)
-            if there is None:
+            found = opening.copy_what_is_clear(address, self.access, self.tables)
+            if found is None:
                 raise opening.none_there(address)
         except StorageError as error:
             self.server.note_away(error)
@@ -186,8 +187,9 @@ class Vault:
             self.note_problem(f"its tables are out of date: {host.plain_cause(error)}")
             return
         self.server.note_back()
-        exchanged = there != self.vault_id
-        if store is not None and (exchanged or store.keys.superseded()):
+        exchanged, state = found[0] != self.vault_id, (self.unlock_id, found[1])
+        known, self._followed = state == self._followed, state
+        if store is not None and (exchanged or (not known and store.keys.superseded())):
             with self._held():
                 if self._store is store:
                     self.strict = self.strict or exchanged

@@ -1,8 +1,8 @@
 """What each tool answers: a record for each, which makes its schema, and how it is kept short.
 
-Boundary: what memories say stands in fields for it (``title``, ``text``, ``preview``, ``topics``,
-``landscape``, the ``name`` of a region and the like), never in ``note``, ``may``, ``withheld`` or
-``cut``, which are constants.
+Boundary: what memories say stands in fields for it (``title``, ``text``, ``preview``, ``place``,
+``topics``, ``landscape``, the ``name`` of a region and the like), never in ``note``, ``may``,
+``withheld`` or ``cut``, which are constants.
 """
 
 # Annotations are not postponed: the schemas are made from them.
@@ -31,8 +31,8 @@ class Result(Struct, frozen=True, omit_defaults=True):
 
     id: str
     title: str = ""
-    place: str = ""
     preview: str = ""
+    place: str = ""  # of the preview: a page, a sheet, a turn, a heading, lines of a file
     complete: bool | None = None
     score: float | None = None
     type: str = ""
@@ -42,7 +42,8 @@ class Result(Struct, frozen=True, omit_defaults=True):
     superseded_by: str = ""
 
 
-COLUMNS = ("id", "title", "preview", "score", "type", "created")  # of a compact answer
+COLUMNS = ("id", "title", "preview", "score", "type", "created")
+"""Of a compact answer; and ``place``, where a row has one."""
 
 
 class Area(Struct, frozen=True, omit_defaults=True):

@@ -20,7 +20,7 @@ Names = list[str]
 
 
 class Start(Struct, frozen=True, forbid_unknown_fields=True):
-    query: Annotated[str, Meta(description="What the conversation is about, if known")] = ""
+    query: Annotated[str, Meta(description="What it is about, if known")] = ""
     budget: Budget = BUDGET
 
 
@@ -47,7 +47,7 @@ class Find(Struct, frozen=True, forbid_unknown_fields=True):
     since: Annotated[str, Meta(description="2024-05-01, 7d, 3w")] = ""
     until: str = ""
     as_of: Annotated[str, Meta(description="As it was known then")] = ""
-    superseded: Annotated[bool, Meta(description="Also what is replaced or over")] = False
+    superseded: Annotated[bool, Meta(description="Also what was replaced")] = False
     by: str = ""
     like: Annotated[str, Meta(description="Id of a memory to find others like")] = ""
     deep: Annotated[bool, Meta(description="Look further, slower")] = False
@@ -60,7 +60,7 @@ class Find(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Read(Struct, frozen=True, forbid_unknown_fields=True):
     ids: Annotated[Names, Meta(min_length=1, max_length=20)]
-    start: Annotated[int, Meta(ge=0, description="Character to begin at: next_start")] = 0
+    start: Annotated[int, Meta(ge=0, description="From next_start on")] = 0
     budget: Budget = 2 * BUDGET
 
 

@@ -265,10 +265,11 @@ def _searched(
 
 def _page(rows: Sequence[Result], response: SearchResponse, given: Find) -> Found:
     compact = given.format == "compact"
+    columns = (*COLUMNS, "place") if any(one.place for one in rows) else COLUMNS
     return Found(
-        [[getattr(one, name) for name in COLUMNS] for one in rows] if compact else rows,
+        [[getattr(one, name) for name in columns] for one in rows] if compact else rows,
         counts=response.counts,
-        columns=COLUMNS if compact else (),
+        columns=columns if compact else (),
         certain=response.certain,
         continue_=response.next or "",
         nearest=response.nearest or "",
@@ -308,8 +309,8 @@ def _row(row: SearchResult, *, strict: bool) -> Result:
     return Result(
         row.id,
         title=row.shown_title,
-        place=_place(row),
         preview=row.preview,
+        place=_place(row),
         complete=row.complete,
         score=round(row.score, 2),
         type=row.type,
@@ -321,10 +322,10 @@ def _row(row: SearchResult, *, strict: bool) -> Result:
 
 
 def _place(row: SearchResult) -> str:
-    """Where a result of source code stands, as ``code_read`` takes it, and what it is part of."""
+    """``page 12``, or ``src/session.py:40-62 Session.open`` of source code."""
     if row.line is None:
-        return ""
-    return " ".join(filter(None, [f"{row.ref}:{row.line}-{row.end_line}", row.symbol]))
+        return (row.passages[0].place or "") if row.passages else ""
+    return f"{row.ref or row.title}:{row.line}-{row.end_line} {row.symbol or ''}".rstrip()
 
 
 def _unread(record: SealedMemory | SearchResult, *, strict: bool) -> dict[str, Any]:

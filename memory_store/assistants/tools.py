@@ -137,7 +137,7 @@ def _inlined(schema: Any, components: Mapping[str, Any]) -> Any:
 TOOLS: tuple[Tool, ...] = (
     Tool(
         "memory_start",
-        "Call once at the beginning: preferences, topics, open tasks and "
+        "Call once at the start: preferences, topics, open tasks and "
         f"what is new in the user's memories. {DATA}",
         Start,
         Started,
@@ -145,7 +145,7 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "memory_search",
-        "Search the user's own memories (notes, decisions, tasks, facts) by words and by meaning. "
+        "Search the user's memories (notes, decisions, tasks, facts) by words and meaning. "
         f"Where complete is false, memory_read has the whole text. {DATA}",
         Find,
         Found,
@@ -202,8 +202,8 @@ TOOLS: tuple[Tool, ...] = (
     ),
     Tool(
         "memory_add",
-        "Remember something for the user, word for word. Answers with what is already known, and "
-        "what it may replace (then use memory_update with supersede).",
+        "Remember something for the user, word for word. Says what is already known, and "
+        "what it may replace (then memory_update with supersede).",
         Add,
         WereAdded,
         writes.add,

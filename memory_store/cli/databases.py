@@ -78,10 +78,20 @@ def _cut_over(progress: Progress, idle: float | None) -> Iterator[Follow]:
     """How to follow: until Ctrl-C. A second one stops at once, and the copy keeps for later."""
     from memory_store.vault.storage.transfer import Follow
 
-    begun = False
+    begun = said = False
+
+    def away(why: str) -> None:
+        nonlocal said
+        if not said:
+            said = True
+            progress.clear()
+            click.echo(f"{why}. Waits until it is back; Ctrl-C twice stops.", err=True)
 
     def at(commit: int, rows: int) -> None:
-        nonlocal begun
+        nonlocal begun, said
+        if said:
+            click.echo("The database is back.", err=True)
+        said = False
         if not begun:
             begun = True
             progress.clear()
@@ -98,7 +108,7 @@ def _cut_over(progress: Progress, idle: float | None) -> Iterator[Follow]:
         click.echo("Finishes the copy. Ctrl-C again stops it: then run it again later.", err=True)
         following.stop.set()
 
-    following = Follow(at, idle)
+    following = Follow(at, away, idle)
     earlier = signal.signal(signal.SIGINT, finish)
     try:
         yield following

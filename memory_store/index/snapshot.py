@@ -273,6 +273,16 @@ class Snapshot:
         tags = part.segment.row_tags
         return b"" if tags is None else tags[ordinal - part.base].tobytes()  # that of no row
 
+    def row_tags(self) -> dict[str, bytes]:
+        """Memory → the tag of its row, of all that have one."""
+        found: dict[str, bytes] = {}
+        for part in self.parts:
+            if part.segment.row_tags is not None and part.collection not in self.untagged:
+                tags = part.segment.row_tags[part.alive].view("V16")[:, 0].tolist()
+                words = self.id_words[part.span][part.alive].astype(">u8")
+                found.update(zip(id_texts(words.tobytes()), tags, strict=True))
+        return found
+
     def collection(self, ordinal: int) -> str:
         """The id of the document's collection."""
         return self.collections[int(self.collection_codes[ordinal])]

@@ -111,9 +111,8 @@ class LiveIndex:
         """
         with self._lock:
             self._keyring.check_open()
-            version = self._connection.revision() if at is None else at
-            known = self._snapshot is not None and self._state == (version, settings)
-            if self._snapshot is None or whole or not known or (counted and not self._counted):
+            lacking = self._snapshot is None or whole or (counted and not self._counted)
+            if lacking or self._state != (version := self._revision(at), settings):
                 self._state = self._reload(settings, whole=whole, counted=counted)
                 self._counted = counted
                 self._compared |= counted
@@ -121,11 +120,14 @@ class LiveIndex:
             assert self._snapshot is not None
             return self._snapshot, settings, version
 
+    def _revision(self, at: int | None) -> int:
+        return self._connection.revision() if at is None else at
+
     def _reload(self, settings: Settings, *, whole: bool, counted: bool) -> tuple[int, Settings]:
         """Make the snapshot anew. Returns the revision and the settings that it is of."""
         with self._connection.reading() as storage:
-            version = storage.revision()
-            if storage.settings.revision() != settings.revision:  # another process wrote them
+            version, written = storage.revisions()
+            if written != settings.revision:  # another process wrote them
                 settings = read_settings(storage, self._keyring)
             readable = set(self._keyring.readable())
             rows = [row for row in storage.segments.rows() if row.collection in readable]
@@ -270,11 +272,18 @@ class LiveIndex:
             small = count <= COUNTED_AT_UNLOCK
             if (counted or earlier) and (whole or small or not self._compared):
                 asked[collection] = count
-        there = storage.memories.counts(asked) if asked else {}
+        compared = {
+            one: rows_of(storage, one)
+            for one, count in asked.items()
+            if whole or (count <= COUNTED_AT_UNLOCK and not self._compared)
+        }
+        there = {one: len(rows) for one, rows in compared.items()}
+        if len(there) < len(asked):
+            there |= storage.memories.counts(asked.keys() - there.keys())
         for collection, count in asked.items():
             account, agrees = accounts[collection], count == there.get(collection, 0)
-            if agrees and (whole or (count <= COUNTED_AT_UNLOCK and not self._compared)):
-                rows = rows_of(storage, collection)
+            if agrees and collection in compared:
+                rows = compared[collection]
                 if account.format < CONTENT_FORMAT:
                     total = earlier_total(self._keyring.of(collection), rows, account.epoch)
                     agrees = total == account.total

@@ -31,8 +31,7 @@ def open_vault(
 
     ``access``: how its file is opened; ``None`` for whatever the file allows.
     """
-    access = access or file_access(path)
-    check_is_vault(path, access)
+    access = check_is_vault(path, access)
     notices: Sequence[str] = ()
     with closing(Storage.open(path, read_only=True, access=access)) as storage:
         vault = read_vault_id(storage)

@@ -85,7 +85,8 @@ def write_batch(
                     _insert(storage, keyring.of(collection), items, known, model(collection))
                 if also is not None:
                     also(storage)
-            compact(storage, keyring)
+                segments = storage.segments.rows_later()
+            compact(storage, keyring, segments())
     finally:
         overwrite_vectors(batch)
 
@@ -198,11 +199,15 @@ def take_out(storage: Storage, vault: OpenVault, ids: Sequence[str], change: Cha
     drop(storage, vault.keyring, ids)
 
 
-def compact(storage: Storage, keyring: Keyring) -> int:
-    """Merge small segments and drop dead entries. Returns how many segments went away."""
+def compact(storage: Storage, keyring: Keyring, there: Sequence[SegmentRow] | None = None) -> int:
+    """Merge small segments and drop dead entries. Returns how many segments went away.
+
+    ``there`` are the segments, for a caller who knows.
+    """
     merged = 0
     readable = set(keyring.readable())
-    while _next_merge(storage.segments.rows(), readable):
+    while _next_merge(storage.segments.rows() if there is None else there, readable):
+        there = None
         with storage.transaction(keyring):
             group = _next_merge(storage.segments.rows(), set(keyring.readable()))
             if not group:  # another process was faster
@@ -238,7 +243,7 @@ def drop(storage: Storage, keyring: Keyring, ids: Sequence[str]) -> None:
     Inside the transaction that deletes: a process killed between two of them would leave words
     and vectors of a memory that is gone.
     """
-    for row in storage.segments.rows():
+    for row in storage.segments.rows() if ids else ():
         if row.collection in keyring.readable():
             segment = load_segment(storage, keyring.of(row.collection), row)
             if any(segment.rows_of(*id_words(memory)) for memory in ids):

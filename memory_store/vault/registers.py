@@ -27,6 +27,9 @@ NO_DEVICE = "="
 CONFLICT = f"{NO_DEVICE}conflict"
 """For that which makes a memory out of a version that lost."""
 
+ERASED = b"erased"
+"""Stands as ``exact`` in a deletion that left nothing in the trash: nor may it elsewhere."""
+
 Dot: TypeAlias = "tuple[str, int]"
 """A change: the device that made it, and its number there."""
 
@@ -35,7 +38,7 @@ class Version(Struct, frozen=True):
     """What a device made of a memory. ``time`` is in milliseconds since 1970.
 
     ``says`` is a digest of what it says (empty: it was deleted), ``exact`` one of that and of when
-    it was made to, ``content`` all of it, where that is not in the vault itself.
+    it was made to, or :data:`ERASED`; ``content`` is all of it, where the vault itself has it not.
     """
 
     device: str
@@ -52,6 +55,10 @@ class Version(Struct, frozen=True):
     @property
     def deleted(self) -> bool:
         return not self.says
+
+    @property
+    def erased(self) -> bool:
+        return self.deleted and self.exact == ERASED
 
 
 class Register(Struct, frozen=True):

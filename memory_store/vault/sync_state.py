@@ -110,6 +110,7 @@ class State(Struct, frozen=True, tag="device"):
 
     ``place`` is a digest of the machine and the file's path: a copy that lies elsewhere is another
     device. ``number`` is that of its last change, ``file`` of the last file it wrote anywhere.
+    ``noted`` is a digest of the accounts (manifests) up to which every change is noted.
     """
 
     device: str = ""
@@ -117,6 +118,7 @@ class State(Struct, frozen=True, tag="device"):
     number: int = 0
     sequence: int = 0
     file: int = 0
+    noted: bytes = b""
     collections: dict[str, Described] = field(default_factory=dict)
     settings: dict[str, Chosen] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)

@@ -123,6 +123,17 @@ class TestReading:
         assert ids == [one["id"] for one in long["results"]]
         assert len(json.dumps(short)) < len(json.dumps(long))
         assert short["topics"] == {"garden": 6}
+        assert "place" not in short["columns"], "where nothing has one"
+
+    def test_a_result_says_on_which_page_it_stands(self, store: MemoryStore) -> None:
+        pages = [f"## Page {n}\n\n{words}" for n, words in enumerate(["Rent.", "Pets."], 11)]
+        added(store, "\n\n".join(pages), title="The lease", type="document")
+        added(store, "No pets on the boat")
+        long = call(assistant(store), "memory_search", {"query": "pets"})["results"]
+        assert sorted(one.get("place", "") for one in long) == ["", "Page 12"]
+        short = call(assistant(store), "memory_search", {"query": "pets", "format": "compact"})
+        at = short["columns"].index("place")
+        assert [row[at] for row in short["results"]] == [one.get("place", "") for one in long]
 
     def test_what_is_read_names_what_it_links_to_and_what_links_to_it(
         self, store: MemoryStore
@@ -307,7 +318,7 @@ class TestRights:
         ]
         assert answers[2]["memories"][0]["text"] == text
         assert {name for one in answers for name in fields_with(topic, one)} <= {
-            *("title", "text", "preview", "topics", "name", "landscape", "newest"),
+            *("title", "text", "preview", "place", "topics", "name", "landscape", "newest"),
         }
         for name, wrong in (("memory_update", {"delete": True}), ("memory_update", {"version": 9})):
             with pytest.raises(MemoryStoreError) as refusal:

@@ -6,6 +6,7 @@ import json
 import re
 import stat
 from collections.abc import Callable
+from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,13 @@ def test_a_dry_run_counts_what_it_found_by_kind_and_says_why_the_rest_is_skipped
     export = tmp_path / "conversations.json"
     export.write_text(json.dumps([chat]))
     words = ("import", str(folder), str(export), "--dry-run")
+    mail = EmailMessage()
+    mail["From"], mail["Subject"] = "ada@example.org", "The lease"
+    mail.set_content("It is attached.")
+    mail.add_attachment("It ends in May.", filename="lease.txt")
+    (letters := tmp_path / "letter.eml").write_bytes(bytes(mail))
+    sent = empty_vault.json("import", str(letters), "--dry-run")
+    assert sent["kinds"] == {"mail": 1, "attachment": 1}
     assert "\nby kind: Markdown 2, text 1, ChatGPT 1\n" in empty_vault.run(*words).stdout
     report = empty_vault.json(*words)
     assert report["kinds"] == {"Markdown": 2, "text": 1, "ChatGPT": 1}

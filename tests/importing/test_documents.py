@@ -181,11 +181,22 @@ def test_a_book_is_read_in_its_own_order(rows: Rows) -> None:
         <spine><itemref idref="a"/><itemref idref="b"/></spine></package>"""
     container = """<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
         <rootfile full-path="o/p.opf"/></rootfiles></container>"""
-    chapters = {f"o/{name}.xhtml": f"<html><h2>{name}</h2><p>words</p></html>" for name in "ab"}
+    bodies = {
+        "a": "<h1>Bees</h1><p>for Ada</p><h2>3. <em>The hive</em></h2><p>words</p><h3>Wax</h3>",
+        "b": "<p>and on</p><h2>Honey</h2><pre><code># jars\n</code></pre><h2>Chapter the last</h2>",
+    }
+    chapters = {f"o/{name}.xhtml": f"<html>{body}</html>" for name, body in bodies.items()}
     book = {"META-INF/container.xml": container, "o/p.opf": package, **chapters}
     draft = rows("bees.epub", zipped(book)).only
-    assert draft.text == "## a\n\nwords\n\n## b\n\nwords"
+    assert draft.text.replace("\n\n", "\n").splitlines() == [
+        *("# Bees", "for Ada", "## Chapter 3 · The hive", "words", "**Wax**"),
+        *("and on", "## Chapter 2 · Honey", "```", "# jars", "```", "## Chapter the last"),
+    ]
     assert (draft.title, draft.metadata) == ("Bees", {"chapters": "2", "author": "Anna"})
+    bare = {**book, "o/a.xhtml": "<p>One.</p>", "o/b.xhtml": "<p>Two.</p>"}
+    assert rows("bare.epub", zipped(bare)).only.text == (
+        "## Chapter 1\n\nOne.\n\n## Chapter 2\n\nTwo."
+    )
 
 
 def test_a_notebook_keeps_its_cells_and_what_they_printed(rows: Rows) -> None:

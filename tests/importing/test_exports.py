@@ -130,6 +130,13 @@ def test_bookmarks_of_a_browser_keep_folder_tags_note_and_time(rows: Rows) -> No
     assert (kale.title, kale.metadata["folder"]) == ("Kale & co", "Garden/Old")
 
 
+@pytest.mark.parametrize("number", ["0", "1", "1000", "20240", "631151999"])
+def test_a_number_too_small_for_a_time_is_left_out(rows: Rows, number: str) -> None:
+    marked = NETSCAPE.replace('"1714564800" TAGS', f'"{number}" TAGS')
+    tomato, _ = rows("bookmarks.html", marked).drafts
+    assert tomato.created is None
+
+
 @pytest.mark.parametrize(
     ("name", "content", "source", "topics"),
     [

@@ -132,6 +132,12 @@ async def test_rows_stand_in_the_order_of_the_search_page_on_every_page(
     said = " ".join(page.get_text().split())
     assert 'found for “peas beans”, in order of relevance and type = "fact"' in said
     assert "sorted by" not in said
+    extras = "_extra=human_description_en&_extra=sorted_by"
+    asjson = (await bob.get(f"/notes/memories.json?{asked}&type=fact&{extras}")).json()
+    assert asjson["human_description_en"] == (
+        'where found for “peas beans”, in order of relevance and type = "fact"'
+    )
+    assert asjson.get("sort_desc") is None
     seen: list[str] = []
     while True:
         seen += [cell.get_text() for cell in page.select("td.col-id a") if cell.get_text()]

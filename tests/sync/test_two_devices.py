@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from devices import Devices, held
 
+from memory_store.actions.sync.copy import Copy
 from memory_store.cli.backup import copy_vault
-from memory_store.errors import BadInputError, NotFoundError
+from memory_store.errors import BadInputError, ConflictError, NotFoundError
 from memory_store.store import MemoryStore
 
 
@@ -239,3 +240,33 @@ def test_the_trail_names_the_exchange(
     devices.sync(store, phone)
     (event,) = phone.trail.events()
     assert (event.action, event.surface, event.opened, event.returned) == ("sync", "sync", 0, 1)
+
+
+def test_what_was_erased_at_once_is_in_no_trash_of_another_device(
+    store: MemoryStore, phone: MemoryStore, devices: Devices
+) -> None:
+    lease, ferry = (store.add(text) for text in ("The lease ends.", "The ferry leaves."))
+    devices.sync(store, phone)
+    store.edit(lease.id, text="The lease ends in July.")
+    phone.delete(ferry.id)
+    devices.sync(store, phone, store)
+    assert {one.id for one in phone.trash.list()} == {lease.id, ferry.id}
+    store.delete(lease.id, now=True)
+    devices.sync(store, phone, store)
+    assert held(store) == held(phone) == {}
+    assert [one.id for one in phone.trash.list()] == [ferry.id]
+    assert [one.id for one in store.trash.list()] == [ferry.id]
+
+
+def test_two_programs_that_sync_one_vault_do_not_overwrite_what_the_other_noted(
+    store: MemoryStore, devices: Devices, key_file: Path
+) -> None:
+    store.add("The lease ends in June.")
+    devices.sync(store)
+    with MemoryStore.open(store.path, key_file=key_file) as again:
+        late = Copy(again._opened)
+        store.add("The ferry leaves at noon.")
+        assert [report.sent for report in devices.sync(store)] == [1]
+        with pytest.raises(ConflictError, match="another program is syncing it"):
+            late.note_changes()
+        assert [report.sent for report in devices.sync(again, store)] == [0, 0]

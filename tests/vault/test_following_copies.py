@@ -125,6 +125,35 @@ def test_what_is_written_while_it_is_compared_is_said_or_waited_for(
     assert (behind.behind, behind.rows["memories"]) == (True, 2)
 
 
+@pytest.mark.parametrize("ways", ["to a file"], indirect=True)
+def test_a_copy_that_follows_waits_for_a_database_that_is_away(
+    ways: tuple[MemoryStore, Path], key_file: Path, postgres: Server
+) -> None:
+    """Takes seconds: the server is started anew."""
+    store, target = ways
+    faults = iter([True])
+    heard: list[str] = []
+
+    def progress(name: str, done: int, total: int | None) -> None:
+        for _ in faults if name == "compared memories" else ():
+            postgres.stop("immediate")
+            postgres.start()
+            heard.append("restarted")
+
+    def told(commit: int, rows: int) -> None:
+        heard.append("copied")
+        if len(heard) == 4:
+            store.add("written when it was back")
+
+    follow = Follow(told, heard.append, idle=0.01)
+    copied = copy_vault(store.path, target, progress, follow)
+    assert heard[:2] == ["copied", "restarted"]
+    assert "the database is away" in heard[2]
+    assert {*heard[3:]} == {"copied"}
+    assert (copied.behind, copied.rows["memories"]) == (False, 41)
+    check_equal(store, target, key_file)
+
+
 @contextmanager
 def copying(source: Path, target: Path) -> Iterator[subprocess.Popen[str]]:
     """The command, once it follows."""

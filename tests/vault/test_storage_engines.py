@@ -272,3 +272,11 @@ def test_the_server_s_words_do_not_quote_values(postgres: Server) -> None:
             storage.memories.insert([row(1, "kestrel"), row(1, "kestrel")])
         assert "kestrel" not in str(refused.value) + repr(refused.value.__cause__)
         assert refused.value.__suppress_context__
+
+
+@pytest.mark.parametrize("said", ["many", "9" * 30])
+def test_a_revision_that_is_no_number_is_taken_for_none(opened: Open, said: str) -> None:
+    storage = opened()
+    with storage.transaction():
+        storage.settings.write_clear({"settings": said})
+        assert storage.keys.of(0).revision == storage.settings.revision() == 0

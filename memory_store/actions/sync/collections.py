@@ -15,11 +15,10 @@ from msgspec.structs import replace
 
 from memory_store.actions.action import Actions
 from memory_store.actions.collections import delete_collection
-from memory_store.actions.sync.copy import BATCH, Copy, Sent
+from memory_store.actions.sync.copy import BATCH, READY_BATCH, Copy, Sent
 from memory_store.actions.sync.merge import take
 from memory_store.crypto.keys import KEY_BYTES, SecretKey
 from memory_store.errors import FormatError
-from memory_store.vault import sync_state
 from memory_store.vault.collection_keys import CARRIED, Bundle
 from memory_store.vault.contents import unpacked
 from memory_store.vault.manifest import Manifest, write_manifest
@@ -97,7 +96,9 @@ def take_all(
         if (shown := one.register.shown) is not None and shown.content is not None
     }
     take_collections(copy, sent, needed)
-    for some in parts(memories, BATCH):
+    model = copy.vault.settings.fingerprint
+    ready = not embed or all(one.vectors and one.vectors[0] == model for one in memories)
+    for some in parts(memories, READY_BATCH if ready else BATCH):
         take(copy, some, source, embed=embed)
 
 
@@ -133,9 +134,9 @@ def take_collections(
             for name in made:
                 _make(storage, copy, offered[name])
             vault.change_settings(storage, present=settings, **_changes(settings, merged, made))
-            sync_state.write(storage, vault.keyring, (), state)
+            copy.write(storage, state)
         vault.refresh_settings()
-    copy.state = state
+    copy.wrote(state)
 
 
 def _make(storage: Storage, copy: Copy, sent: SentCollection) -> None:

@@ -9,28 +9,31 @@ the next one begins. Each such change is then a version with a number of this de
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from msgspec import Struct
+from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from memory_store.actions.action import Opened
+from memory_store.actions.attempts import SettledConflictError
 from memory_store.errors import FormatError, TamperedError
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import Memory
 from memory_store.session.whole_vault import WholeVault
 from memory_store.vault import sync_state, trash
 from memory_store.vault.contents import Content, digest, exact_digest, packed
-from memory_store.vault.registers import Register, changed, clock, first
+from memory_store.vault.registers import ERASED, Register, changed, clock, first
 from memory_store.vault.rows import Origin, open_memories, read_origins
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.table import parts
 from memory_store.vault.sync_state import Known, State
 
 BATCH = 64  # memories that are opened, or written, at a time
+READY_BATCH = 512  # that are written at a time where nothing is to be embedded
 
 
 class Sent(Struct, frozen=True, array_like=True):
@@ -68,17 +71,38 @@ class Copy:
         self.vault.access.refuse_writing(self.vault.path)
         self.tally = Tally()
         self.state = sync_state.read_state(self.vault.reader(), self.vault.keyring)
+        self._known: dict[str, Known] | None = None
 
-    def save(self, state: State, known: Sequence[Known] = ()) -> None:
-        """Write the state, and what is known of some memories."""
+    def save(self, state: State) -> None:
+        """Write the state."""
         with self.vault.writing() as storage, storage.transaction(self.vault.keyring):
-            sync_state.write(storage, self.vault.keyring, known, state)
+            self.write(storage, state)
+        self.wrote(state)
+
+    def write(self, storage: Storage, state: State, known: Sequence[Known] = ()) -> None:
+        """Write the state, and what is known of some memories, in the caller's transaction; then
+        call :meth:`wrote`. Raises SettledConflictError where another exchange did so meanwhile."""
+        if sync_state.read_state(storage, self.vault.keyring) != self.state:
+            raise SettledConflictError(
+                f"{self.vault.path}: another program is syncing it; run it again when that is done"
+            )
+        sync_state.write(storage, self.vault.keyring, known, state)
+
+    def wrote(self, state: State, known: Iterable[Known] = ()) -> None:
+        """What was written is committed."""
         self.state = state
+        if self._known is not None:
+            self._known.update((one.register.memory, one) for one in known)
+
+    def known(self) -> Mapping[str, Known]:
+        """All that is known of memories. Read once: none but this exchange writes it meanwhile."""
+        if self._known is None:
+            self._known = sync_state.read_known(self.vault.reader(), self.vault.keyring)
+        return self._known
 
     def clock(self) -> dict[str, int]:
         """Device → the number of its last change that was seen here."""
-        known = sync_state.read_known(self.vault.reader(), self.vault.keyring)
-        seen = clock(one.register for one in known.values())
+        seen = clock(one.register for one in self.known().values())
         return {**seen, self.state.device: self.state.number} if self.state.device else seen
 
     def begin(self, seen_elsewhere: Mapping[str, int], *, older: bool = False) -> None:
@@ -99,13 +123,18 @@ class Copy:
         """Make versions of what was added, changed and deleted here since the last time."""
         vault = self.vault
         with vault.moment(counted=True) as (storage, rows):
-            known = sync_state.read_known(storage, vault.keyring)
-            present = rows.tags(storage.memories.ids(vault.keyring.readable()))
+            accounts = sorted(storage.accounts.of(vault.keyring.readable()).items())
+            noted = hashlib.sha256(msgpack.encode(accounts)).digest()
+            if noted == self.state.noted:
+                return
+            known = self.known()
+            present = rows.snapshot.row_tags()
             earlier = {} if known else self._earlier(storage)
         there = [one for one, tag in present.items() if _row(known, one) != tag]
         gone = [one for one, each in known.items() if each.row and one not in present]
         for some in parts([*there, *gone, *(one for one in earlier if one not in present)], BATCH):
             self.note(some, earlier)
+        self.save(replace(self.state, noted=noted))
 
     def _earlier(self, storage: Storage) -> dict[str, list[bytes]]:
         """Memory → digests of what it said before, as the trash knows; for the first exchange.
@@ -124,7 +153,7 @@ class Copy:
 
         ``earlier`` is what memories said that no exchange knew, and that may be gone.
         """
-        vault = self.vault
+        vault, noted = self.vault, list[Known]()
         with vault.writing() as storage, storage.transaction(vault.keyring):
             known = sync_state.read_known(storage, vault.keyring, ids)
             with vault.moment() as (reader, rows):
@@ -136,18 +165,30 @@ class Copy:
                     or (one in earlier and one not in known)
                 ]
                 opened = {one.id: one for one in open_memories(reader, vault.keyring, stale, rows)}
-            state, noted = self.state, list[Known]()
+                erased = self._erased(reader, [one for one in stale if one not in present])
+            state = self.state
             for memory in stale:
                 state = replace(state, sequence=state.sequence + 1)
                 row, said = present.get(memory, b""), opened.get(memory)
-                after = _changed(known.get(memory), memory, said, earlier.get(memory, ()), state)
+                before = earlier.get(memory, ())
+                gone = ERASED if memory in erased else b""
+                after = _changed(known.get(memory), memory, said, gone, before, state)
                 if state.device in after.register.seen:
                     number = after.register.seen[state.device]
                     state = replace(state, number=max(number, state.number))
                 noted.append(replace(after, row=row, sequence=state.sequence))
             if noted:
-                sync_state.write(storage, vault.keyring, noted, state)
-        self.state = state
+                self.write(storage, state, noted)
+        self.wrote(state, noted)
+
+    def _erased(self, storage: Storage, gone: Collection[str]) -> set[str]:
+        """Those of some memories that are gone for good: erased, or too old for the trash."""
+        keyring, there = self.vault.keyring, list[trash.Entry]()
+        try:
+            there = trash.entries(storage, keyring, keyring.readable()) if gone else there
+        except (TamperedError, FormatError):
+            return set()  # what it holds is not known: nothing is erased elsewhere because of that
+        return {*gone}.difference(one.kept.memory for one in there)
 
     # -- what is sent ---------------------------------------------------------------------------
 
@@ -156,9 +197,12 @@ class Copy:
 
         ``all``: also those that came from there as they are.
         """
-        known = sync_state.read_known(self.vault.reader(), self.vault.keyring)
+        if self.state.sequence <= sent:
+            return
         lacking = [
-            one for one in known.values() if one.sequence > sent and (all or one.source != name)
+            one
+            for one in self.known().values()
+            if one.sequence > sent and (all or one.source != name)
         ]
         lacking.sort(key=lambda one: one.sequence)
         for some in parts(lacking, BATCH):
@@ -232,11 +276,12 @@ def _changed(
     before: Known | None,
     memory: str,
     said: Memory | None,
+    gone: bytes,
     earlier: Sequence[bytes],
     state: State,
 ) -> Known:
     """What is known after a change here; the same register where it says what it said."""
-    says, exact = (digest(said), exact_digest(said)) if said is not None else (b"", b"")
+    says, exact = (digest(said), exact_digest(said)) if said is not None else (b"", gone)
     when = _milliseconds(said.updated) if said is not None else time.time_ns() // 1_000_000
     if before is None and said is not None:
         return Known(first(memory, when, says, exact, earlier))

@@ -210,7 +210,7 @@ class Folder:
         target = replace(before, epoch=epoch, described=described, keys=keys)
         if whole:
             target = replace(target, files=(), sent=0)
-        count, some, size = 0, list[Outgoing](), 0
+        count, some, size, until = 0, list[Outgoing](), 0, copy.state.sequence
         everything = copy.outgoing("" if replaced else self.name, target.sent, all=replaced)
         for batch in everything:
             some += batch
@@ -220,7 +220,8 @@ class Folder:
                 count, some, size = count + len(some), [], 0
         if some or described != before.described or not target.files:
             target = self._write(target, collections, some)
-        elif target != before:
+        target = replace(target, sent=max(target.sent, until))  # the rest came from there
+        if target != self.target:
             self._set(target)
         if whole:
             self._take_away([one for one in self.found if one.device == copy.state.device])

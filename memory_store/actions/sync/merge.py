@@ -26,7 +26,7 @@ from memory_store.session.embedders import WritingEmbedders, without_model
 from memory_store.session.entries import Windows, indexable
 from memory_store.session.indexer import Indexer
 from memory_store.session.writer import take_out, write_batch
-from memory_store.vault import sync_state
+from memory_store.vault import sync_state, trash
 from memory_store.vault.contents import Content, digest, exact_digest, packed, unpacked
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.registers import CONFLICT, Register, Version, joined
@@ -42,6 +42,7 @@ class _Plan(Struct):
     known: dict[str, Known] = field(default_factory=dict)
     written: dict[str, Content] = field(default_factory=dict)
     deleted: dict[str, bytes] = field(default_factory=dict)
+    erased: set[str] = field(default_factory=set)
     conflicts: list[str] = field(default_factory=list)
 
 
@@ -74,8 +75,8 @@ def _taken(copy: Copy, sent: Sequence[Sent], source: str, *, embed: bool) -> Non
         )
         for one, content in plan.written.items()
     ]
-    _write(copy, plan, memories, state, _given(copy, memories, sent), embed=embed)
-    copy.state = state
+    noted = _write(copy, plan, memories, state, _given(copy, memories, sent), embed=embed)
+    copy.wrote(state, noted)
     tally = copy.tally
     tally.deleted += len(plan.deleted)
     tally.changed += len(present)
@@ -94,13 +95,14 @@ def _planned(
     source: str,
 ) -> _Plan:
     plan, waiting = _Plan(), deque((one, source) for one in registers)
+    looked_up = {one.memory for one in registers}
     while waiting:
         register, came_from = waiting.popleft()
         memory = register.memory
         before = plan.known.get(memory) or known.get(memory)
-        if before is None:
-            found = sync_state.read_known(storage, copy.vault.keyring, [memory])
-            before = found.get(memory, Known(Register(memory)))
+        if before is None and memory not in looked_up:
+            before = sync_state.read_known(storage, copy.vault.keyring, [memory]).get(memory)
+        before = before or Known(Register(memory))
         after = joined(before.register, register)
         if _same(after, before.register):
             continue
@@ -139,10 +141,13 @@ def _show(plan: _Plan, before: Known, after: Register, here: bytes | None) -> No
         plan.written.pop(memory, None)
         if before.row:
             plan.deleted[memory] = before.row
+        if shown is not None and shown.erased:
+            plan.erased.add(memory)
     elif shown.content is None:
         raise FormatError(f"a version of {memory} came without what it says")
     elif shown.content != here or memory in plan.deleted:
         plan.deleted.pop(memory, None)
+        plan.erased.discard(memory)
         plan.written[memory] = unpacked(shown.content)
 
 
@@ -197,16 +202,20 @@ def _write(
     given: Mapping[tuple[str, bytes], Windows],
     *,
     embed: bool,
-) -> None:
-    vault, change = copy.vault, Change(BY_SYNC)
+) -> list[Known]:
+    """Returns what is known then."""
+    vault, change, noted = copy.vault, Change(BY_SYNC), list[Known]()
 
     def also(storage: Storage) -> None:
         if tags_of(storage, copy, plan.deleted) != plan.deleted:
             raise ConflictError("a memory was changed by another writer meanwhile")
-        take_out(storage, vault, [*plan.deleted], change)
+        take_out(storage, vault, [*plan.deleted.keys() - plan.erased], change)
+        take_out(storage, vault, [*plan.deleted.keys() & plan.erased], None)
+        if plan.erased:
+            trash.erase(storage, vault.keyring, plan.erased)
         rows = tags_of(storage, copy, plan.written)
-        noted = [_with_row(plan, one, rows) for one in plan.known.values()]
-        sync_state.write(storage, vault.keyring, noted, state)
+        noted[:] = [_with_row(plan, one, rows) for one in plan.known.values()]
+        copy.write(storage, state, noted)
 
     models = WritingEmbedders(copy.opened.embedders, vault) if embed else without_model
     preparer = Indexer(vault, models)
@@ -217,9 +226,10 @@ def _write(
         write_batch(vault, preparer.prepare(memories), preparer.model, change, also)
     finally:
         preparer.close()
-    if plan.deleted:
+    if plan.deleted or plan.erased:
         with vault.writing() as storage:
             storage.erase_traces()
+    return noted
 
 
 def _with_row(plan: _Plan, known: Known, rows: Mapping[str, bytes]) -> Known:

@@ -18,7 +18,6 @@ from memory_store.actions.sync.copy import Copy
 from memory_store.errors import FormatError
 from memory_store.records import SavedSearch
 from memory_store.records.fusion import FittedFusion
-from memory_store.vault import sync_state
 from memory_store.vault.settings import Settings
 from memory_store.vault.sync_state import Chosen
 from memory_store.vault.trash import KEPT_DAYS
@@ -50,8 +49,8 @@ def agree_settings(copy: Copy, sent: Mapping[str, Chosen] = {}) -> None:
         }
         if changes:
             vault.change_settings(storage, present=known, **changes)
-        sync_state.write(storage, vault.keyring, (), state)
-    copy.state = state
+        copy.write(storage, state)
+    copy.wrote(state)
 
 
 def _noted(settings: Settings, before: Mapping[str, Chosen]) -> dict[str, Chosen]:

@@ -1,8 +1,13 @@
-"""Books (EPUB): the chapters in the order in which they are read."""
+"""Books (EPUB): the chapters in the order in which they are read.
+
+A chapter is a section, so that a passage says in which chapter it stands.
+"""
 
 from __future__ import annotations
 
 import posixpath
+import re
+from collections.abc import Sequence
 from urllib.parse import unquote
 
 from memory_store.importing.converters import html
@@ -22,6 +27,9 @@ PACKAGE = "{http://www.idpf.org/2007/opf}"
 TERMS = "{http://purl.org/dc/elements/1.1/}"
 CONTAINER = "{urn:oasis:names:tc:opendocument:xmlns:container}"
 PAGES = ("application/xhtml+xml", "text/html")
+HEADING = re.compile(r"(?P<level>#{1,6}) +(?P<words>.*\S)")
+EMPHASIS = re.compile(r"(?<!\\)\*+")
+NUMBERED = re.compile(r"(?P<number>\d{1,3}|[IVXLC]{1,7})[.:)] +(?P<words>.+)")
 
 
 def convert(data: bytes) -> list[Document]:
@@ -48,7 +56,7 @@ def convert(data: bytes) -> list[Document]:
     said = {
         name: package.findtext(f".//{TERMS}{name}") or "" for name in ("title", "creator", "date")
     }
-    text = "\n\n".join(chapter for chapter in chapters if chapter)
+    text = "\n\n".join(_sections([chapter for chapter in chapters if chapter], said["title"]))
     if not text:
         raise LeftOutError("empty")
     return [
@@ -59,3 +67,36 @@ def convert(data: bytes) -> list[Document]:
             metadata={"chapters": str(len(chapters)), **authored(said["creator"])},
         )
     ]
+
+
+def _sections(files: Sequence[str], book: str) -> list[str]:
+    """The files of a book with a heading of the second level for each chapter, and no other ones
+    of it: what stands lower becomes bold. A file without a heading goes on with the one before."""
+    found, chapters = [], 0
+    for file in files:
+        lines, highest, in_code = [], 6, False
+        for line in file.split("\n"):
+            in_code ^= line.startswith("```")
+            heading = None if in_code else HEADING.fullmatch(line)
+            if heading is not None:
+                level, words = len(heading["level"]), EMPHASIS.sub("", heading["words"]).strip()
+                if words.casefold() == book.strip().casefold():
+                    line = f"# {words}"
+                elif level > highest:
+                    line = f"**{words}**"
+                else:
+                    highest, chapters = level, chapters + 1
+                    line = f"## {_chapter(chapters, words)}"
+            lines.append(line)
+        found.append("\n".join(lines))
+    if chapters:
+        return found
+    return [f"## Chapter {number}\n\n{file}" for number, file in enumerate(found, 1)]
+
+
+def _chapter(number: int, words: str) -> str:
+    """``Chapter 3 · The harvest``; by the book's own number, where it has one."""
+    if words.casefold().startswith("chapter "):
+        return words
+    own = NUMBERED.fullmatch(words)
+    return f"Chapter {own['number']} · {own['words']}" if own else f"Chapter {number} · {words}"

@@ -115,6 +115,8 @@ def label_of(file: SourceFile, draft: MemoryDraft) -> str:
     if file.kind == STDIN:
         return "standard input"
     named = reader_named(file.kind)
+    if named.label == documents.LABELS[documents.MAIL] and draft.type == documents.DOCUMENT:
+        return "attachment"
     return named.label or named.name
 
 

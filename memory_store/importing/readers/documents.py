@@ -24,7 +24,7 @@ from memory_store.importing.source_file import (
 from memory_store.records import MemoryDraft
 
 EXTRA = "pip install 'datasette-hybrid[documents]'"
-MAIL = "eml"
+MAIL, DOCUMENT = "eml", "document"
 LABELS = {
     "pdf": "PDF",
     "docx": "Word",
@@ -82,7 +82,7 @@ def converted(kind: str, data: bytes, limits: Limits) -> list[document.Document]
 
 def _draft(file: SourceFile, found: document.Document, ref: str, kind: Kind) -> MemoryDraft:
     """An attachment of a message is a document; so is all else that is not a message."""
-    type = "message" if kind.name == MAIL and not found.part else "document"
+    type = "message" if kind.name == MAIL and not found.part else DOCUMENT
     draft = MemoryDraft(
         found.text,
         title=found.title or None,

@@ -10,14 +10,22 @@ from memory_store.errors import BadInputError
 from memory_store.importing.drafts import TOPIC_LENGTH, TOPIC_LIMIT
 
 MICRO = 1_000_000  # microseconds of a second
+FIRST = 631_152_000  # 1990 in seconds since 1970: a smaller number in an export is no time
+DATE_DIGITS = (8, 12, 14)
 
 
 def moment(value: Any) -> str | None:
-    """Seconds since 1970, or a date as text, as ISO 8601; None for what is neither."""
-    wanted = int(value) if isinstance(value, str) and value.strip().isdecimal() else value
+    """Seconds since 1970, or a date as text, as ISO 8601; None for what is neither.
+
+    A number of 8, 12 or 14 digits as text is a date like ``20240501``.
+    """
+    wanted = value.strip() if isinstance(value, str) else value
+    if isinstance(wanted, str) and wanted.isdecimal() and len(wanted) not in DATE_DIGITS:
+        wanted = int(wanted)
     try:
         wanted = int(wanted) if isinstance(wanted, float) else wanted
-        return None if wanted in (None, "", 0) else parse_time(wanted)
+        small = isinstance(wanted, int) and wanted < FIRST
+        return None if small or wanted in (None, "") else parse_time(wanted)
     except (BadInputError, ValueError, OverflowError, OSError):
         return None
 

@@ -59,7 +59,7 @@ class SettingsTable(Table):
 
     def number(self, name: str) -> int | None:
         """A number in clear; None where there is no such setting."""
-        return _number(self.clear(name))
+        return number(self.clear(name))
 
     def revision(self) -> int:
         """The revision of the sealed settings, as it stands in clear; 0 where there are none."""
@@ -76,7 +76,7 @@ class SettingsTable(Table):
     def sealed(self) -> tuple[int, bytes] | None:
         """The sealed settings, and their revision as it stands in clear."""
         row = self._first("select value, sealed from vault_settings where name = 'settings'")
-        return None if row is None else (_number(row[0]) or 0, row[1])
+        return None if row is None else (number(row[0]) or 0, row[1])
 
     def write_sealed(self, revision: int, sealed: bytes) -> None:
         """Replace the sealed settings."""
@@ -84,7 +84,7 @@ class SettingsTable(Table):
         self._insert("or replace into vault_settings (name, value, sealed)", row)
 
 
-def _number(value: str | None) -> int | None:
+def number(value: str | None) -> int | None:
     """A setting in clear as a number, whatever stands there: 0 for what is none, as SQLite casts
     it."""
     if value is None:

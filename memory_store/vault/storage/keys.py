@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from memory_store.vault.storage.collections import number
 from memory_store.vault.storage.table import LISTED, Table, listed
 
 TEXTS = ("id", "kind", "parameters", "created")
@@ -102,8 +103,7 @@ class WrappedKeys(Table):
             select vault.root, vault.revision, own.collection, own.epoch, own.wrapped
             from (
                 select (select value from vault_settings where name = 'root') as root,
-                    (select cast(value as integer) from vault_settings where name = 'settings')
-                    as revision
+                    (select value from vault_settings where name = 'settings') as revision
             ) as vault
             left join vault_collection_keys as own on own.principal = ?
             order by own.collection, own.epoch
@@ -112,7 +112,7 @@ class WrappedKeys(Table):
         )
         root, revision = rows[0][:2]
         keys = [tuple(key) for _, _, *key in rows if any(part is not None for part in key)]
-        return HeldKeys(root, revision, keys)
+        return HeldKeys(root, number(revision), keys)
 
     def insert(self, keys: Sequence[tuple[str, int, int, bytes]]) -> None:
         """Write (collection, epoch, principal, wrapped)."""

@@ -10,7 +10,7 @@ time, and what a reader finds there names one state of the vault: the counter ha
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ from typing import Any
 from memory_store.addresses import Address
 from memory_store.errors import FormatError, NotAVaultError, StorageError
 from memory_store.sqlite import BUSY_SECONDS, WRITABLE, FileAccess
+from memory_store.vault.storage.collections import number
 from memory_store.vault.storage.keys import CELLS, Slots
 from memory_store.vault.storage.postgres_engine import PostgresEngine
-from memory_store.vault.storage.postgres_link import Link, UndefinedTable
+from memory_store.vault.storage.postgres_link import Greeting, Link, UndefinedTable
 from memory_store.vault.storage.postgres_schema import BASE, COLUMNS, schema_statements
 from memory_store.vault.storage.schema import FORMAT_VERSION
 from memory_store.vault.storage.segment_cache import MARK_BYTES, SegmentCache, segment_cache
@@ -33,13 +34,40 @@ _WRITE = "update vault_head set revision = revision + 1"
 _GREETING = f"""
     select set_config('memory_store.vault', coalesce(
         (select vault::text from {BASE}.vaults where name = %s), ''), false),
-        (select format from {BASE}.vaults where name = %s),
+        (select format from {BASE}.vaults where name = %s), pg_is_in_recovery(),
         case when current_setting('synchronous_commit') in ('off', 'local')
         then set_config('synchronous_commit', 'on', false) end
 """
 """Whose rows the session is about; and what was committed survives, however the server is set."""
+_STILL = f"select vault::text, format, pg_is_in_recovery() from {BASE}.vaults where name = %s"
 _ONE_MAKER = "select pg_advisory_xact_lock(hashtext('memory_store'))"  # of tables, at a time
 STANDBY = "its server is a standby, which takes no writes"
+
+
+class _Vault(Greeting):
+    """The vault that a session is about: its format (None: there is no such vault), and whether its
+    server is a standby."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.format: int | None = None
+        self.standby = False
+
+    def say(self, connection: Any) -> str:
+        self.format, about = None, ""
+        with suppress(UndefinedTable):
+            found = connection.execute(_GREETING, (self.name, self.name)).fetchone()
+            about, self.format, self.standby, _ = found
+        return about
+
+    def holds(self, connection: Any, about: str) -> Callable[[], bool]:
+        asked = connection.execute(_STILL, (self.name,))
+
+        def read() -> bool:
+            there, self.format, self.standby = asked.fetchone() or ("", None, False)
+            return bool(there == about)
+
+        return read
 
 
 class PostgresStorage(Storage):
@@ -49,8 +77,8 @@ class PostgresStorage(Storage):
 
     def __init__(self, address: Address, *, read_only: bool, patience: float) -> None:
         """``patience``: seconds that it waits for another writer."""
-        self._found: int | None = None
-        self._link = Link(address, read_only=read_only, patience=patience, greeting=self._choose)
+        self._vault = _Vault(address.vault)
+        self._link = Link(address, read_only=read_only, patience=patience, greeting=self._vault)
         engine = PostgresEngine(self._link)
         self._use(engine)
         self.slots = _Slots(engine)
@@ -69,17 +97,15 @@ class PostgresStorage(Storage):
         assert isinstance(path, Address)
         return cls(path, read_only=read_only or bool(access.read_only), patience=patience)
 
-    def _choose(self, connection: Any) -> None:
-        """Say to the server which vault this session is about, and note its format."""
-        self._found = None
-        with suppress(UndefinedTable):
-            chosen = connection.execute(_GREETING, (self._link.address.vault,) * 2).fetchone()
-            self._found = chosen[1]
-
     def format_found(self) -> int | None:
         """The vault's format when the connection was made; None where there was no vault."""
         self._link.run(lambda connection: None)
-        return self._found
+        return self._vault.format
+
+    @property
+    def access(self) -> FileAccess:
+        """How it can be opened, as was found when the connection was made: a standby is read."""
+        return FileAccess(STANDBY) if self._vault.standby else WRITABLE
 
     @property
     def exists(self) -> bool:
@@ -97,10 +123,12 @@ class PostgresStorage(Storage):
 
     @contextmanager
     def transaction(self, keys: CatchesUp | None = None) -> Iterator[None]:
-        self._link.begin_writing(_WRITE)
+        self._link.begin("begin", _WRITE, writes=True)
         try:
             if keys is not None:
                 keys.catch_up(self)
+            else:
+                self._link.run(lambda connection: None)  # or nothing would be begun yet
             yield
             self._link.commit()
         except BaseException:
@@ -131,7 +159,12 @@ class PostgresStorage(Storage):
             self._link.roll_back()
 
     def revision(self) -> int:
-        return int(self._ask("select revision from vault_head"))
+        return int(self._ask("select revision from vault_head")[0])
+
+    def revisions(self) -> tuple[int, int]:
+        settings = "(select value from vault_settings where name = 'settings')"
+        counted, said = self._ask(f"select revision, {settings} from vault_head")
+        return int(counted), number(said) or 0
 
     # -- the database --------------------------------------------------------------------------
 
@@ -147,7 +180,7 @@ class PostgresStorage(Storage):
         return False
 
     def format(self) -> int:
-        return int(self._ask("select format from vault_head"))
+        return int(self._ask("select format from vault_head")[0])
 
     def damage(self, *, thorough: bool = False) -> str | None:
         """The server checks its own files; of a vault each column says what it holds."""
@@ -164,7 +197,7 @@ class PostgresStorage(Storage):
     def size(self, path: Path) -> int:
         """How much room the vault's rows take, without indexes and what is dead."""
         sizes = (f"(select coalesce(sum(pg_column_size(t)), 0) from {t} t)" for t in COLUMNS)
-        return int(self._ask(f"select {' + '.join(sizes)}"))
+        return int(self._ask(f"select {' + '.join(sizes)}")[0])
 
     def take_name(self, target: Path) -> None:
         assert isinstance(target, Address)
@@ -190,8 +223,9 @@ class PostgresStorage(Storage):
                     (self._link.address.vault, FORMAT_VERSION),
                 )
 
+        self.format_found()
         self._link.run(make)
-        self._link.run(self._choose)
+        self._link.run(self._vault.say)
 
     def create_later_tables(self) -> None:
         """They are there."""
@@ -202,11 +236,11 @@ class PostgresStorage(Storage):
     def _use_format(self, number: int) -> None:
         self._link.run(lambda one: one.execute("update vault_head set format = %s", (number,)))
 
-    def _ask(self, statement: str) -> Any:
-        row = self._link.answer(lambda one: one.execute(statement)).fetchone()
+    def _ask(self, statement: str) -> Sequence[Any]:
+        row: Sequence[Any] | None = self._link.answer(lambda one: one.execute(statement)).fetchone()
         if row is None:
             raise StorageError(f"{self._link.address}: the vault is gone from the database")
-        return row[0]
+        return row
 
 
 class _Slots(Slots):
@@ -314,10 +348,11 @@ def server_access(address: Address) -> FileAccess:
     return FileAccess(STANDBY) if row and row[0] else WRITABLE
 
 
-def check_is_vault_there(address: Address) -> None:
-    """Raise NotAVaultError, FormatError or StorageError unless this version reads the vault."""
+def check_is_vault_there(address: Address) -> FileAccess:
+    """How a vault is opened. Raises NotAVaultError, FormatError or StorageError unless this version
+    reads it."""
     with closing(PostgresStorage.open(address, read_only=True)) as storage:
-        found = storage.format_found()
+        found, access = storage.format_found(), storage.access
         if found is None:
             raise NotAVaultError(
                 f"{address}: no vault {address.vault!r} in this database. To make one: "
@@ -327,3 +362,4 @@ def check_is_vault_there(address: Address) -> None:
         raise FormatError(
             f"{address}: a vault of format {found}; this version reads format {FORMAT_VERSION}"
         )
+    return access

@@ -9,7 +9,7 @@ statements of the other modules are run as they are, but for the marks of their 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,6 +44,10 @@ class PostgresEngine:
         said, _ = _translated(statement)
         self._check(writes=True)
         return int(self._link.answer(partial(_run, said, values or None)).rowcount)
+
+    def later(self, statement: str) -> Callable[[], list[Any]]:
+        asked = self._link.run(partial(_run, _translated(statement)[0], None))
+        return lambda: list(asked.fetchall())
 
     def executemany(self, statement: str, values: Iterable[Any]) -> None:
         """Run a statement for each of the values, without waiting for the answer to each."""

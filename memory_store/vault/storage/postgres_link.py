@@ -13,10 +13,16 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from memory_store.addresses import Address
-from memory_store.errors import BadInputError, MemoryStoreError, ReadOnlyError, StorageError
+from memory_store.errors import (
+    AwayError,
+    BadInputError,
+    MemoryStoreError,
+    ReadOnlyError,
+    StorageError,
+)
 from memory_store.sqlite import sqlite3
 
 try:
@@ -31,7 +37,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from psycopg import Connection
 
-__all__ = ["Link", "ServerError", "UndefinedTable", "let_go"]
+__all__ = ["Greeting", "Link", "ServerError", "UndefinedTable", "let_go"]
 
 CONNECT_SECONDS = 4
 SILENT_SECONDS = 6  # that one may hear nothing of the other's machine before it is taken for gone
@@ -52,9 +58,25 @@ class ServerError(StorageError, sqlite3.OperationalError):
     """
 
 
+class ServerAwayError(ServerError, AwayError):
+    """The server cannot be reached, or does not serve now."""
+
+
+class Greeting:
+    """What is said at the beginning of a connection, and asked when one is lent again."""
+
+    def say(self, connection: Connection[Any]) -> str:
+        """Say it. Returns what the connection is about from then on."""
+        return ""
+
+    def holds(self, connection: Connection[Any], about: str) -> Callable[[], bool]:
+        """Ask whether it would say the same now; what is returned reads the answer."""
+        return lambda: True
+
+
 class Link:
     """One connection of one thread at a time, made when something is first asked, which comes back
-    after the server was away. ``greeting`` is said at the beginning of it."""
+    after the server was away."""
 
     def __init__(
         self,
@@ -62,14 +84,17 @@ class Link:
         *,
         read_only: bool,
         patience: float,
-        greeting: Callable[[Connection[Any]], None] = lambda connection: None,
+        greeting: Greeting | None = None,
     ) -> None:
         self.address = address
         self._key = (os.getpid(), address.database, address.password, read_only, patience)
         self._settings = _settings(read_only, patience)
-        self._greeting = greeting
+        self._greeting = greeting or Greeting()
+        self._about = ""  # what the greeting said
+        self._lent = False  # and whether that has to be asked with the first question
         self.in_transaction = False
-        self._beginning = ""  # of a transaction: is said with the first question in it
+        self._beginning: tuple[str, ...] = ()  # of a transaction: said with the first question
+        self._writes = False
         self._unheard = False  # whether the answer to a rollback was not waited for
         self._pipe: psycopg.Pipeline | None = None  # of a transaction that writes
         self._leave = ExitStack()
@@ -95,17 +120,27 @@ class Link:
 
     def _asked(self, ask: Callable[[Connection[Any]], Answer]) -> Answer:
         connection, beginning = self._connection, self._beginning
-        if not beginning:
+        if not (beginning or self._lent):
             return ask(connection)
         self._leave.enter_context(connection.pipeline())
         try:
-            connection.execute(beginning)
+            for statement in beginning:
+                connection.execute(statement)
+            holds = self._greeting.holds(connection, self._about) if self._lent else lambda: True
             answer = ask(connection)
+            self._leave.close()
         except BaseException:
             self._leave_pipe()
             raise
-        self._leave.close()
-        self._beginning = ""
+        self._lent = False
+        if not holds():  # what was answered is of another vault
+            if beginning:
+                connection.execute("rollback")
+            self._about = self._greeting.say(connection)
+            return self._asked(ask)
+        self._beginning = ()
+        if self._writes:
+            self._pipe = self._leave.enter_context(connection.pipeline())
         return answer
 
     def answer(self, ask: Callable[[Connection[Any]], Answer]) -> Answer:
@@ -121,21 +156,11 @@ class Link:
 
         return self.run(heard)
 
-    def begin(self, statement: str) -> None:
-        """Begin a transaction, until :meth:`commit` or :meth:`roll_back`: together with what is
-        first asked in it."""
-        self._beginning, self.in_transaction = statement, True
-
-    def begin_writing(self, statement: str) -> None:
-        """Begin a transaction by this statement. What is run in it from then on is sent, and only
-        :meth:`answer` and :meth:`commit` wait."""
-        self.begin("begin")
-        try:
-            self.run(lambda connection: connection.execute(statement))
-            self._pipe = self._leave.enter_context(self._connection.pipeline())
-        except BaseException:
-            self.roll_back()
-            raise
+    def begin(self, *statements: str, writes: bool = False) -> None:
+        """Begin a transaction by statements, until :meth:`commit` or :meth:`roll_back`: together
+        with what is first asked in it. One that ``writes`` waits for the answer to that, and from
+        then on only :meth:`answer` and :meth:`commit` do."""
+        self._beginning, self._writes, self.in_transaction = statements, writes, True
 
     def commit(self) -> None:
         """End a transaction that writes."""
@@ -144,6 +169,7 @@ class Link:
             connection.execute("commit")
             self._leave.close()
 
+        self._writes = False
         self.run(end)
         self.in_transaction, self._pipe = False, None
 
@@ -152,7 +178,7 @@ class Link:
         would say nothing."""
         self._leave_pipe()
         connection, heard = self._opened, not self._unheard
-        self.in_transaction, self._beginning = False, ""
+        self.in_transaction, self._beginning, self._writes = False, (), False
         if connection and heard and connection.pgconn.transaction_status in BEGUN:
             try:
                 connection.pgconn.send_query(b"rollback")
@@ -172,16 +198,20 @@ class Link:
             return
         connection = self._connection
         idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-        if not (idle and _kept(self._key, connection)):
+        if not (idle and _kept(self._key, _Idle(connection, self.address.vault, self._about))):
             connection.close()
 
     @property
     def _connection(self) -> Connection[Any]:
         """The connection, which waits for a question."""
         if self._opened is None:
-            self._opened = _lent(self._key) or self._connected()
+            lent = _lent(self._key, self.address.vault)
+            self._opened = lent.connection if lent else self._connected()
+            self._about = lent.about if lent and lent.vault == self.address.vault else ""
+            self._lent = bool(self._about)
             try:
-                self._greeting(self._opened)
+                if not self._lent:
+                    self._about = self._greeting.say(self._opened)
             except psycopg.Error as error:
                 if not self._opened.closed:
                     raise self._said(error) from None
@@ -223,7 +253,7 @@ class Link:
                 if time.monotonic() - began > CONNECT_SECONDS:
                     break
             else:
-                self._greeting(self._opened)
+                self._about, self._lent = self._greeting.say(self._opened), False
                 return
         raise away
 
@@ -233,11 +263,14 @@ class Link:
         kind, cause = _CAUSES.get(code) or _CAUSES.get(code[:2]) or (StorageError, "")
         if not code and isinstance(error, psycopg.OperationalError):
             said = _last_reason(str(error))
-            kind, cause = ServerError, f"the database is away ({said})"
+            kind, cause = ServerAwayError, f"the database is away ({said})"
             if "does not exist" in said:
-                cause = said
+                kind, cause = ServerError, said
             if "no password supplied" in said or "password authentication failed" in said:
-                cause = "the server wants a password, or another: set PGPASSWORD, or ~/.pgpass"
+                kind, cause = (
+                    ServerError,
+                    "the server wants a password, or another: set PGPASSWORD, or ~/.pgpass",
+                )
         if not cause:
             cause = f"the database refused ({error.diag.message_primary or type(error).__name__})"
         return kind(f"{self.address}: {cause}")
@@ -252,17 +285,17 @@ def _last_reason(said: str) -> str:
 _CAUSES: dict[str, tuple[type[MemoryStoreError], str]] = {
     "55P03": (ServerError, "another program has been writing to it for too long"),
     "57014": (ServerError, "the database took too long to answer"),
-    "57P01": (ServerError, "the database is away (it was shut down)"),
-    "57P02": (ServerError, "the database is away (it crashed, and starts again)"),
-    "57P03": (ServerError, "the database is away (it is starting, or stopping)"),
+    "57P01": (ServerAwayError, "the database is away (it was shut down)"),
+    "57P02": (ServerAwayError, "the database is away (it crashed, and starts again)"),
+    "57P03": (ServerAwayError, "the database is away (it is starting, or stopping)"),
     "53100": (ServerError, "the disk of the server is full"),
-    "53300": (ServerError, "the server takes no more connections"),
+    "53300": (ServerAwayError, "the server takes no more connections"),
     "23505": (StorageError, "it has a row of that key already; if you were making it: try again"),
     "25006": (ReadOnlyError, "nothing can be written: the server is a standby, or read-only"),
     "28": (ServerError, "the server does not let this user in: see PGPASSWORD and ~/.pgpass"),
     "42501": (StorageError, "this role may not do that: memory-store storage init prints grants"),
     "3D000": (ServerError, "there is no such database on the server"),
-    "08": (ServerError, "the database is away"),
+    "08": (ServerAwayError, "the database is away"),
     "22": (StorageError, "it holds what no vault holds; memory-store verify says where"),
 }
 """SQLSTATE, or its class → what is raised, and the cause in words."""
@@ -318,26 +351,36 @@ def _hosts(address: Address) -> list[str]:
     return named.split(",")
 
 
+class _Idle(NamedTuple):
+    """A connection that was let go, which vault it was for, and what it is about."""
+
+    connection: Connection[Any]
+    vault: str
+    about: str
+
+
 Key = tuple[Any, ...]
-_idle: defaultdict[Key, list[Connection[Any]]] = defaultdict(list)
+_idle: defaultdict[Key, list[_Idle]] = defaultdict(list)
 _lending = threading.Lock()
 
 
-def _lent(key: Key) -> Connection[Any] | None:
-    """A connection that was let go, and still is one as far as can be seen."""
+def _lent(key: Key, vault: str) -> _Idle | None:
+    """A connection that was let go, and still is one as far as can be seen; one that was for that
+    vault, if there is such a one."""
     with _lending:
         while _idle[key]:
-            connection = _idle[key].pop()
-            if not connection.closed:
-                return connection
+            found = max(_idle[key], key=lambda one: one.vault == vault)
+            _idle[key].remove(found)
+            if not found.connection.closed:
+                return found
     return None
 
 
-def _kept(key: Key, connection: Connection[Any]) -> bool:
+def _kept(key: Key, one: _Idle) -> bool:
     with _lending:
         if key[0] != os.getpid() or len(_idle[key]) >= MOST_IDLE:
             return False
-        _idle[key].append(connection)
+        _idle[key].append(one)
     return True
 
 
@@ -347,4 +390,4 @@ def let_go() -> None:
     with _lending:
         for waiting in _idle.values():
             while waiting:
-                waiting.pop().close()
+                waiting.pop().connection.close()

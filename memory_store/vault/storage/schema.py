@@ -211,17 +211,17 @@ def is_vault(
 
 def check_is_vault(
     path: Path, access: FileAccess | None = None, *, patience: float = BUSY_SECONDS
-) -> None:
-    """Raise NotAVaultError, FormatError or StorageError unless ``path`` is a vault this version
-    reads.
+) -> FileAccess:
+    """How a vault can be opened: as ``access`` says, or as its place allows. Raises NotAVaultError,
+    FormatError or StorageError unless ``path`` is a vault this version reads.
 
     SQLite itself looks into the file. To open and close it beside SQLite would take away the locks
     of every connection that this process has to it (POSIX), and the next program that closes the
     vault would then delete the write-ahead log under them.
     """
     if is_on_server(path):
-        on_server("check_is_vault_there")(path)
-        return
+        there: FileAccess = on_server("check_is_vault_there")(path)
+        return access or there
     in_memory = access is not None and access.in_memory
     if not in_memory and not path.exists():
         raise NotAVaultError(f"{path}: no such file")
@@ -236,6 +236,7 @@ def check_is_vault(
         check_schema(connection, str(path))
     finally:
         connection.close()
+    return found
 
 
 OF_THE_DISK = ("i/o error", "malformed", "is locked")  # what SQLite says of a file of any kind

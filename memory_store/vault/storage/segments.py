@@ -6,7 +6,7 @@ Boundary: sealed parts and ids pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -38,6 +38,7 @@ class Change(Struct, frozen=True):
 
 
 _COLUMNS = ", ".join(SegmentRow.__struct_fields__)
+_ROWS = f"select {_COLUMNS} from vault_segments order by sequence, rowid"
 
 
 class Segments(Table):
@@ -45,8 +46,12 @@ class Segments(Table):
 
     def rows(self) -> list[SegmentRow]:
         """Every segment, oldest first (by sequence, then by insertion)."""
-        query = f"select {_COLUMNS} from vault_segments order by sequence, rowid"
-        return [SegmentRow(*row) for row in self._all(query)]
+        return [SegmentRow(*row) for row in self._all(_ROWS)]
+
+    def rows_later(self) -> Callable[[], list[SegmentRow]]:
+        """The same at the end of a transaction that writes, once it is committed."""
+        rows = self._engine.later(_ROWS)
+        return lambda: [SegmentRow(*row) for row in rows()]
 
     def parts(
         self, ids: Sequence[str], names: Sequence[str] = PARTS, *, kept: bool = False

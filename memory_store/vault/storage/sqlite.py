@@ -151,6 +151,10 @@ class Storage:
         (version,) = self._connection.execute("pragma data_version").fetchone()
         return int(version)
 
+    def revisions(self) -> tuple[int, int]:
+        """That number, and the revision of the settings."""
+        return self.revision(), self.settings.revision()
+
     # -- the file ------------------------------------------------------------------------------
 
     def keep_log(self) -> None:
@@ -186,13 +190,15 @@ class Storage:
         """Give pages that nothing uses back to the file system, once they are many.
 
         A merge frees what its parts took. A vault that was made before its file could shrink
-        keeps them for what comes; a backup of it has none.
+        keeps them for what comes; a backup of it has none. While another program writes, or the
+        disk is full, they stay until the next time.
         """
-        pages, free = self._connection.execute(
-            "select page_count, freelist_count from pragma_page_count, pragma_freelist_count"
-        ).fetchone()
-        if free * FREE_SHARE > pages:
-            self._connection.executescript(f"pragma incremental_vacuum({free})")  # all its steps
+        with suppress(sqlite3.OperationalError):
+            pages, free = self._connection.execute(
+                "select page_count, freelist_count from pragma_page_count, pragma_freelist_count"
+            ).fetchone()
+            if free * FREE_SHARE > pages:
+                self._connection.executescript(f"pragma incremental_vacuum({free})")  # each step
 
     def format(self) -> int:
         """The number of the vault's format in the file's header."""

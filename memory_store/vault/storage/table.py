@@ -37,6 +37,10 @@ class Engine(Protocol):
     def changed(self, statement: str, values: Any = ()) -> int:
         """Run a statement that writes. Returns how many rows it wrote."""
 
+    def later(self, statement: str) -> Callable[[], list[Any]]:
+        """Ask something at the end of a transaction that writes; what is returned gives the rows,
+        once it is committed."""
+
     def insert(self, into: str, rows: Sequence[Sequence[Any]]) -> None:
         """Insert rows: ``[or ignore|or replace] into TABLE (COLUMNS)``."""
 
@@ -58,6 +62,10 @@ class SqliteEngine:
 
     def changed(self, statement: str, values: Any = ()) -> int:
         return int(self.execute(statement, values).rowcount)
+
+    def later(self, statement: str) -> Callable[[], list[Any]]:
+        rows = self.execute(statement).fetchall()
+        return lambda: rows
 
     def insert(self, into: str, rows: Sequence[Sequence[Any]]) -> None:
         """As many rows in a statement as fit."""

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, field, msgpack
+from msgspec.structs import replace
 
 from memory_store.addresses import Address
-from memory_store.errors import BadInputError, FormatError, StorageError
+from memory_store.errors import AwayError, BadInputError, FormatError, StorageError
 from memory_store.vault.storage.file_access import file_access
 from memory_store.vault.storage.schema import (
     FIRST_TABLES,
@@ -48,6 +49,7 @@ MARKS = 10_000  # rows that are looked at together, as far as they say which one
 IN_PLACE = "vault_segments"  # its rows keep their order: the later of two counts
 TABLES = (*FIRST_TABLES, *LATER_TABLES)
 POLL_SECONDS = 0.2
+AWAY_PAUSES = (0.2, 1.0, 5.0, 15.0)  # seconds between tries to reach a database that is away
 
 
 class Copied(Struct, frozen=True):
@@ -70,10 +72,12 @@ class Copied(Struct, frozen=True):
 class Follow(Struct, frozen=True):
     """Go on copying what is committed, until ``stop`` is set, or for ``idle`` seconds nothing was.
 
-    ``told`` gets the commit that the copy is at, and how many rows were written for it.
+    ``told`` gets the commit that the copy is at, and how many rows were written for it. ``away``
+    gets why a database cannot be reached, at each try: it waits for it.
     """
 
     told: Callable[[int, int], None]
+    away: Callable[[str], None] = lambda why: None
     idle: float | None = None
     stop: threading.Event = field(default_factory=threading.Event)
 
@@ -97,17 +101,34 @@ def copy_vault(
                 raise FormatError(f"{source}: of an earlier format; open it once to add a memory")
         with closing(_begun(unfinished)) as there, access.unchanged(source):
             filling = _Filling(there, progress or (lambda name, done, total: None))
-            while True:
-                if follow:
-                    _follow(storage, filling, follow)
-                copied = _whole(storage, filling)
-                if not (copied.behind and follow and follow.idle and not follow.stop.is_set()):
-                    break
+            copied = _followed(storage, filling, follow) if follow else _whole(storage, filling)
             there.keep_log()
             there.take_name(target)
     if not isinstance(target, Address):
         _link(unfinished, target)
     return copied
+
+
+def _followed(storage: Storage, filling: _Filling, follow: Follow) -> Copied:
+    """Follow the vault to the end, and wait where a database is away meanwhile."""
+    pauses = iter(AWAY_PAUSES)
+
+    def told(commit: int, rows: int) -> None:
+        nonlocal pauses
+        pauses = iter(AWAY_PAUSES)
+        follow.told(commit, rows)
+
+    while True:
+        try:
+            _follow(storage, filling, replace(follow, told=told))
+            copied = _whole(storage, filling)
+        except AwayError as error:
+            filling.forget()
+            follow.away(str(error))
+            time.sleep(next(pauses, AWAY_PAUSES[-1]))
+        else:
+            if not copied.behind or follow.idle is None or follow.stop.is_set():
+                return copied
 
 
 def _follow(storage: Storage, filling: _Filling, follow: Follow) -> None:
@@ -189,6 +210,10 @@ class _Filling:
         written = sum(self._bring_up(source, table) for table in TABLES)
         self._earlier = False
         return written
+
+    def forget(self) -> None:
+        """Look anew at what stands in the copy: what was just written may be there or not."""
+        self._held, self._earlier = {}, False
 
     def _bring_up(self, source: Storage, table: str) -> int:
         held = self._held.pop(table, None) or _marks(self._there, table)
