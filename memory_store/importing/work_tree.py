@@ -73,7 +73,7 @@ class WorkTree:
             place = os.path.join(self._root, folder)
             own, top = _read_rules(place)
             skipped = len(folder) + 1 if folder else 0
-            found = () if own is None else (_Rules(own, skipped),)
+            found: tuple[_Rules, ...] = () if own is None else (_Rules(own, skipped),)
             if folder and not top:
                 found += self._rules(folder.rpartition("/")[0])
             self._deciding[folder] = found
