@@ -25,9 +25,11 @@ from .search.api import endpoint
 from .search.forms import last
 from .vaults.vault import Vault
 
-LETTER, LINES = 11.0, 2  # width of a letter of the map, in its units; lines of a name
+SIZES = (18, 15, 12)  # of a name's letters, in the map's units: the largest that has room
+LETTER, LINES = 0.6, 2  # width of a letter, of its size; lines of a name
 COUNTED_FROM = 38.0  # radius that has room for a number under the name
 NAMED_FROM = 3  # letters that a circle must have room for, to be given a name
+CUT = "…"
 
 
 class RegionView(Struct, frozen=True):
@@ -37,6 +39,7 @@ class RegionView(Struct, frozen=True):
     fields: list[tuple[str, str]]
     tasks: list[tuple[str, str]]
     lines: list[str]
+    size: int
     counted: bool
     summary: str
 
@@ -74,15 +77,29 @@ async def _landscape(datasette: Any, request: Any) -> tuple[Vault, Landscape]:
 
 
 def _view(one: LandscapeRegion) -> RegionView:
-    room = int(one.radius * 1.8 / LETTER)
-    name = one.name if len(one.name) <= room else one.name.rpartition("/")[2]
-    lines = wrap(name, room, max_lines=LINES, placeholder="…") if room >= NAMED_FROM else []
+    lines, size = _named(one.name, one.radius * 1.8)
     fields = [("topic", one.name)] if one.topics else [("q", " ".join(one.words) or one.name)]
     return RegionView(
         region=one,
         fields=fields,
         tasks=[*fields, ("type", "task"), ("status", "open")],
         lines=lines,
+        size=size,
         counted=one.radius >= COUNTED_FROM,
         summary=f"{one.name}: {one.memories:,} memor{'y' if one.memories == 1 else 'ies'}",
     )
+
+
+def _named(name: str, width: float) -> tuple[list[str], int]:
+    """The lines of a name and their size, in a circle of that width: whole words, where they fit
+    at any size; else the beginning."""
+    for size in SIZES:
+        room = int(width / (LETTER * size))
+        for said in dict.fromkeys((name, name.rpartition("/")[2])):
+            lines = wrap(said, max(room, 1), break_long_words=False)
+            if len(lines) <= LINES and max(map(len, lines), default=0) <= room:
+                return lines, size
+    if room < NAMED_FROM:
+        return [], size
+    lines = wrap(said, room, max_lines=LINES, placeholder=CUT, break_long_words=False)
+    return [one if len(one) <= room else one[: room - 1] + CUT for one in lines], size

@@ -34,6 +34,7 @@ from .tables.hooks import describe_new
 from .tracebacks import free_cursors, print_no_sql, print_no_variables
 from .vaults.registry import vaults_of
 
+NO_ANSWER = StoreAndGrants(None, NO_GRANTS)
 OURS = "/-/hybrid"  # in the address of every page and endpoint of this plugin
 SQL_SHARE = 0.8
 """Of Datasette's time limit: a search that uses it up would be reported as an interrupted query."""
@@ -203,17 +204,17 @@ def functions_of(datasette: Any, database: str, *, silent: bool = False) -> Hybr
     def resolve(named: str | None) -> StoreAndGrants:
         datasette = reference()
         if datasette is None or silent:
-            return StoreAndGrants(None, NO_GRANTS)
+            return NO_ANSWER
         try:
             vault = vaults_of(datasette).of(named or database)
         except NotAVaultError:
             if named in (None, database):
                 raise
-            return StoreAndGrants(None, NO_GRANTS)  # as where there is one, but not for the asker
+            return NO_ANSWER  # as where there is one, but not for the asker
         vault.server.check()
         grants = asker.get().on(vault.database)
         if not grants:
-            return StoreAndGrants(None, NO_GRANTS)
+            return NO_ANSWER
         surface.set(SQL)
         try:
             store = vault.use(grants.search | grants.decrypt, readable=grants.decrypt)

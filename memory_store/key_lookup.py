@@ -38,7 +38,7 @@ from memory_store.paths import KEY_FILE_VARIABLE
 TRIES = 3
 PASSPHRASE_VARIABLE = "MEMORY_STORE_PASSPHRASE"
 NOT_SHARED = (
-    "A key of your own, which you gave the owner, opens it only while something is shared with you"
+    "Is it another person's vault? Yours opens it only while something in it is shared with you"
 )
 """The file cannot say which: it holds keys only of persons with whom something is shared."""
 

@@ -40,6 +40,9 @@ CODE = re.compile(
 STARTS = re.compile(r"\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|>|`{3}|~{3}|\|)| {4}|\t")
 """How a line begins that does not go on with the paragraph before it."""
 
+PICTURE = re.compile(r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp)\Z", re.IGNORECASE)
+"""How the name of a picture ends: embedded, it says nothing to a reader of words."""
+
 Span = tuple[int, int]
 
 
@@ -135,15 +138,21 @@ def _quotes(text: str) -> Iterator[Edit]:
 
 
 def _links(text: str) -> Iterator[Edit]:
-    """Addresses go, and what a link says stays; a link to a part of a note names both."""
+    """Addresses go, and what a link says stays; a link to a section of a note names both. Embedded
+    pictures go."""
     for found in LINK.finditer(text):
         yield Edit(found.start(), found.start("said"))
         yield Edit(found.end("said"), found.end())
     for found in WIKILINK.finditer(text):
+        if found[0][0] == "!" and PICTURE.search(found["target"]):
+            yield Edit(*found.span())
+            continue
         start, end = found.span("said")
         if start < 0:
             start, end = found.start("target"), found.end("place")
-            if found["hash"]:
+            if found["place"].startswith("^"):  # a block, by a name that says nothing
+                end = found.end("target")
+            elif found["hash"]:
                 yield Edit(*found.span("hash"), " › " if found["target"] else "")
         yield Edit(found.start(), start)
         yield Edit(end, found.end())

@@ -20,11 +20,6 @@ class Scope(Struct, frozen=True):
         """Those collections alone."""
         return cls(frozenset(collections))
 
-    @classmethod
-    def all_or_none(cls, allowed: bool) -> Scope:
-        """Everything where it is allowed, else nothing."""
-        return EVERYTHING if allowed else NOTHING
-
     def __bool__(self) -> bool:
         return self.collections is None or bool(self.collections)
 

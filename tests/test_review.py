@@ -44,6 +44,14 @@ def test_equal_texts_are_a_pair_without_vectors_too(store: MemoryStore) -> None:
     assert pair.near == 1.0
 
 
+def test_the_beginning_of_a_memory_is_words_without_marks(store: MemoryStore) -> None:
+    store.add("## Early\n\nSee [[Ferry|the *ferry*]]. " + "At five sharp, says it. " * 40)
+    begins = next(one.begins for one in store.review.list().untagged)
+    assert begins.startswith("Early See the ferry. At five sharp")
+    assert begins.endswith(" …")
+    assert "[" not in begins
+
+
 def test_a_review_that_follows_changes_is_as_one_from_the_beginning(
     store: MemoryStore, key_file: Path
 ) -> None:

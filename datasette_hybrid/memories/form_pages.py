@@ -76,9 +76,6 @@ class Trouble:
     unlock: bool = False
 
 
-NO_TROUBLE = Trouble(200)
-
-
 @dataclass(frozen=True)
 class Desk:
     """A request to write: for the memory that is ``edited``, or for a new one."""

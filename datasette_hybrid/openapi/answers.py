@@ -47,6 +47,12 @@ Ok = Annotated[bool, Meta(extra_json_schema={"const": True})]
 Count = Annotated[int, Meta(ge=0)]
 
 
+class Done(Struct):
+    """It is done."""
+
+    ok: Ok
+
+
 class Error(Struct):
     """Why a request was refused. ``current`` and ``yours`` are of a conflict."""
 
@@ -88,10 +94,9 @@ class CompactAnswer(Struct, array_like=True, forbid_unknown_fields=True):
     topics: tuple[tuple[str, int], ...]
 
 
-class Memories(Struct):
+class Memories(Done):
     """Memories. Null is what their asker may not see."""
 
-    ok: Ok
     rows: tuple[Memory, ...]
 
 
@@ -101,10 +106,9 @@ class Links(MemoryLinks, frozen=True, kw_only=True):
     ok: Ok
 
 
-class RelatedMemories(Struct):
+class RelatedMemories(Done):
     """The memories nearest to one, nearest first."""
 
-    ok: Ok
     rows: tuple[Related, ...]
 
 
@@ -124,17 +128,10 @@ class AddedMemory(Memory, frozen=True, kw_only=True):
     ]
 
 
-class AddedMemories(Struct):
+class AddedMemories(Done):
     """What was added."""
 
-    ok: Ok
     rows: tuple[AddedMemory, ...]
-
-
-class Done(Struct):
-    """It is done."""
-
-    ok: Ok
 
 
 class Deleted(Done):
@@ -190,17 +187,15 @@ class Collection(CollectionView, frozen=True):
     permissions: tuple[Annotated[str, Meta(extra_json_schema={"enum": list(ACTIONS)})], ...]
 
 
-class Collections(Struct):
+class Collections(Done):
     """Collections."""
 
-    ok: Ok
     rows: tuple[Collection, ...]
 
 
-class Member(Struct):
+class Member(Done):
     """An actor's role in a collection; null: none any more."""
 
-    ok: Ok
     actor: str
     role: Role | None
 
@@ -297,10 +292,9 @@ class Decided(Done):
     group: str
 
 
-class AuditPage(Struct):
+class AuditPage(Done):
     """A page of the audit trail, and the totals of all of it."""
 
-    ok: Ok
     rows: tuple[AuditEvent, ...]
     totals: tuple[AuditTotal, ...]
     next: int | None
@@ -308,10 +302,9 @@ class AuditPage(Struct):
     truncated: bool
 
 
-class ImportJob(Struct):
+class ImportJob(Done):
     """How far an import is."""
 
-    ok: Ok
     job: str
     state: Annotated[str, Meta(extra_json_schema={"enum": list(STATES)})]
     done: Count

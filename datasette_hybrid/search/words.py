@@ -6,14 +6,15 @@ they stand in no address.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from datasette import Response
 
 from memory_store import access
+from memory_store.access import Grants
 from memory_store.errors import BadInputError
-from memory_store.host import NO, YES
+from memory_store.host import NO, YES, MemoryStore
 from memory_store.records import (
     Existence,
     ExistsRequest,
@@ -24,6 +25,7 @@ from memory_store.records import (
 
 from ..requests import questions
 from ..requests.answers import answer
+from ..vaults.vault import Vault
 from . import forms
 from .api import endpoint
 
@@ -39,13 +41,7 @@ async def exists(datasette: Any, request: Any) -> Response:
             raise BadInputError("exact: 1 or 0 expected", "exact")
         given["exact"] = said in YES
     asked = read_record(ExistsRequest, given)
-
-    def look() -> list[Existence]:
-        store = vault.use(grants.search, readable=grants.decrypt)
-        return access.exists(store, grants, asked)
-
-    found = await questions.in_turn(look)
-    return answer({"ok": True, "rows": [one.as_dict() for one in found]})
+    return await _rows(vault, grants, lambda store: access.exists(store, grants, asked))
 
 
 @endpoint("GET", "HEAD", "POST")
@@ -57,17 +53,17 @@ async def words(datasette: Any, request: Any) -> Response:
     if spelled and "prefix" in given:
         given["prefix"] = forms.last(given, "prefix")
     if spelled and "limit" in given:
-        said = forms.last(given, "limit")
-        if not said.isascii() or not said.isdecimal() or len(said) > 9:
-            raise BadInputError("limit: a number expected", "limit")
-        given["limit"] = int(said)
+        given["limit"] = forms.whole(given, "limit", 0)
     asked = read_record(WordsRequest, given)
+    return await _rows(vault, grants, lambda store: access.words(store, grants, asked))
 
-    def look() -> list[WordCount]:
-        store = vault.use(grants.search, readable=grants.decrypt)
-        return access.words(store, grants, asked)
 
-    found = await questions.in_turn(look)
+async def _rows(
+    vault: Vault,
+    grants: Grants,
+    ask: Callable[[MemoryStore], Sequence[Existence] | Sequence[WordCount]],
+) -> Response:
+    found = await questions.in_turn(lambda: ask(vault.use(grants.search, readable=grants.decrypt)))
     return answer({"ok": True, "rows": [one.as_dict() for one in found]})
 
 

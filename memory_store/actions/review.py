@@ -24,6 +24,7 @@ from memory_store.errors import BadInputError
 from memory_store.importing import drafts
 from memory_store.index.likeness import Ordinals, Pair, newest, untagged
 from memory_store.index.snapshot import Filters, Mask, Snapshot
+from memory_store.plain_text import without_marks
 from memory_store.records import DONE_SUFFIX, Memory, MemoryChange, Review, Reviewed, ReviewedPair
 from memory_store.records.sync import CONFLICT_OF, CONFLICT_TOPIC
 from memory_store.session.opened_vault import OpenVault
@@ -267,10 +268,16 @@ def _short(memory: Memory) -> Reviewed:
         created=memory.created,
         collection=memory.collection,
         topics=memory.topics,
-        begins=_words(memory.text)[:BEGINNING],
+        begins=_beginning(memory.text),
         valid_to=memory.valid_to,
     )
 
 
 def _words(text: str) -> str:
     return " ".join(text.split())
+
+
+def _beginning(text: str) -> str:
+    """The first words, without the marks of Markdown."""
+    words = _words(without_marks(text[: 4 * BEGINNING], ())[0])
+    return words if len(words) <= BEGINNING else words[:BEGINNING].rpartition(" ")[0] + " …"

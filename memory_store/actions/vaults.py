@@ -91,11 +91,12 @@ def stats(opened: Opened) -> dict[str, Any]:
     Of some of its collections alone without the file's size, which counts all.
     """
     vault = opened.vault
-    snapshot, settings = vault.snapshot(), vault.settings
+    snapshot, settings, storage = vault.snapshot(), vault.settings, vault.reader()
     return {
-        **vault.reader().collections.statistics(vault.keyring.readable()),
-        **vault.reader().trash.statistics(vault.keyring.readable()),
-        **({} if vault.limits else _of_file(vault.reader(), vault.path)),
+        **storage.collections.statistics(vault.keyring.readable()),
+        **storage.trash.statistics(vault.keyring.readable()),
+        **({} if vault.limits else {"format": storage.format()}),
+        **({} if vault.limits else {"database_bytes": storage.size(vault.path)}),
         "memories": int(snapshot.total),
         "topics": count_topics(snapshot),
         "vectors": snapshot.living_vectors,
@@ -105,11 +106,6 @@ def stats(opened: Opened) -> dict[str, Any]:
         "profile": settings.profile,
         "vector_index": opened.vectors.index(snapshot).reason if snapshot.vectors else "no vectors",
     }
-
-
-def _of_file(storage: Storage, path: Path) -> dict[str, int]:
-    """The vault's format, and the bytes of its file."""
-    return {"format": storage.format(), "database_bytes": storage.size(path)}
 
 
 @action(None, writes=False)

@@ -26,8 +26,6 @@ VARIABLE = "_MEMORY_STORE_COMPLETE"  # what click looks for, by the program's na
 LEAST_BEGUN = 2  # letters of a word before its end is offered
 MOST = 200  # names that are offered: nobody reads more below a prompt
 
-Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
-
 
 def _folder(variable: str, *usual: str) -> Path:
     return Path(os.environ.get(variable) or Path.home().joinpath(*usual))

@@ -126,7 +126,6 @@ def init(
         write_json(made_so | {"topics": kept, "recovery_code": recovery_code, "device_key": device})
         return
     click.echo(f"Made {database}, an empty vault ({profile} profile).\n")
-    click.echo(ABOUT_TOPICS[kept].format(vault=shell_name(database)) + "\n")
     click.echo(f"Recovery code, shown only this once:\n\n    {recovery_code}\n")
     click.echo(
         "Write it down and keep it apart from this machine: it opens the vault when the key\n"
@@ -135,6 +134,7 @@ def init(
     if device is not None:
         click.echo(f"Device key, without which the passphrase opens nothing: {device}")
         click.echo("If that file is lost, only the recovery code opens the vault.\n")
+    click.echo(ABOUT_TOPICS[kept].format(vault=shell_name(database)) + "\n")
     _print_how_to_open(database, key_file, made, secret is not None, keyring)
     chosen = preset(model)
     if chosen is not None and chosen.reranker:

@@ -140,7 +140,9 @@ def _whole(source: SourceInfo) -> Iterator[str]:
 
 
 def _given(source: SourceInfo) -> str:
-    return "".join(f", {name} {_words(value)}" for name, value in source.options.items())
+    """How it was imported; into which collection is said by its name."""
+    options = {name: said for name, said in source.options.items() if name != "collection"}
+    return "".join(f", {name} {_words(value)}" for name, value in options.items())
 
 
 def _words(value: object) -> str:

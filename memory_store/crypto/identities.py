@@ -33,7 +33,6 @@ KEY_LENGTHS = {X25519: 32, HYBRID: 1184 + 32}
 MLKEM_BYTES = 1184
 VERIFY_BYTES = 32
 SIGNATURE_BYTES = 64
-FINGERPRINT_GROUPS = 8  # of five digits: 132 bits, and half a minute on the telephone
 
 
 class Identity(Struct, frozen=True):

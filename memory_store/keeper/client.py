@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     Editing = Callable[[str], AbstractContextManager[Callable[[], str]]]
 
 SWITCH = "MEMORY_STORE_KEEPER"  # off: no command asks a keeper
-BYPASS = "--no-keeper"
 DATABASE_VARIABLE = "MEMORY_STORE_DB"
 KEY_FILE_VARIABLE = "MEMORY_STORE_KEY_FILE"
 PASSPHRASE_VARIABLE = "MEMORY_STORE_PASSPHRASE"

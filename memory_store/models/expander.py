@@ -65,8 +65,6 @@ _LABELS = {"de": ("Frage", "Gemeint ist")}
 _USUAL_LABELS = ("Question", "What is meant")
 
 
-STYLES = ("instructions", "qmd")
-"""How a model is asked: with our instructions, or as QMD asks the model that it has trained."""
 QMD_PROMPT = "/no_think Expand this search query: {}"
 QMD_SAMPLING: Mapping[str, float] = MappingProxyType(
     {"max_tokens": 600, "temperature": 0.7, "top_k": 20, "top_p": 0.8}
@@ -107,7 +105,8 @@ def expand(
     """Other wordings of ``question``, as the model of that name or alias writes them.
 
     ``code`` is the language to write in (ISO 639-1), ``language`` its English name; ``intent``
-    is what the asker says to be after; ``style`` one of :data:`STYLES`. ``when_sent`` is called
+    is what the asker says to be after; ``style`` ``instructions`` (ours) or ``qmd`` (as QMD asks
+    the model that it has trained). ``when_sent`` is called
     with the prompt once a model is there and has it. No lines when the model wrote no typed one.
 
     Raises :class:`ModelUnavailableError`; see :func:`memory_store.models.language_model.ask`.

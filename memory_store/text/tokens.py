@@ -24,7 +24,7 @@ from functools import cache
 import Stemmer
 
 from memory_store.text.canonical import folded
-from memory_store.text.identifiers import CODE, code_terms, code_words, forget_names, whole_name
+from memory_store.text.identifiers import CODE, code_terms, forget_names, whole_name
 from memory_store.text.language import STEMMED_LANGUAGES, STOP_WORDS
 from memory_store.text.spelling import forget_spelled_names
 from memory_store.text.words import Word, places, simple_pattern, words
@@ -80,11 +80,6 @@ def term(word: str, language: str) -> str:
     if language == CODE:
         return whole_name(word)
     return _term_cache(language)[word]
-
-
-def phrase_terms(text: str, language: str) -> list[str]:
-    """The terms whose neighbours decide a quoted phrase: as :func:`terms`, of names the parts."""
-    return code_words(text) if language == CODE else terms(text, language)
 
 
 def is_stop_word(word: str, language: str) -> bool:

@@ -40,14 +40,25 @@ def read_refs(
 
 
 def find_by_ref(storage: Storage, keyring: Keyring, ref: str, known: Known) -> str:
-    """The id of the one memory of that ref. Raises NotFoundError, BadInputError for several."""
-    heads = heads_of(storage, keyring, set(keyring.readable()), known)
-    matches = [memory for memory, head in heads if head["ref"] == ref]
-    if not matches:
-        raise NotFoundError(f"no memory {ref!r}")
-    if len(matches) > 1:
-        raise BadInputError(f"{len(matches)} memories have the ref {ref!r}; use an id", "id")
-    return matches[0]
+    """The id of the one memory of that ref; else of that title, or whose file is called so.
+
+    Raises NotFoundError, BadInputError for several.
+    """
+    matches, called = [], []
+    for memory, head in heads_of(storage, keyring, set(keyring.readable()), known):
+        if head["ref"] == ref:
+            matches.append(memory)
+        elif ref and ref in (head["title"], (head["ref"] or "").rpartition("/")[2]):
+            called.append(memory)
+    found = matches or called
+    if not found:
+        raise NotFoundError(
+            f"no memory {ref!r}; name one by its id, its path as imported, or its title"
+        )
+    if len(found) > 1:
+        what = "have the ref" if matches else "are called"
+        raise BadInputError(f"{len(found)} memories {what} {ref!r}; use an id", "id")
+    return found[0]
 
 
 def heads_of(

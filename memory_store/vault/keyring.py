@@ -269,10 +269,7 @@ class WholeKeyring:
     def of(self, collection: str) -> CollectionKeys:
         """The keys of a collection. Raises LockedError after lock, NotFoundError for others'."""
         self.check_open()
-        keys = self.collections.get(collection)
-        if keys is None:
-            raise NotFoundError(f"no collection {collection!r} that this key may read")
-        return keys
+        return _found(self.collections, collection)
 
     def readable(self) -> list[str]:
         """The ids of the collections this principal may read, without the vault's own scope."""
@@ -329,10 +326,12 @@ class LimitedKeyring:
     ``writer`` writes equal no other writer's.
     """
 
-    __slots__ = ("_limits", "_whole", "collections")
+    __slots__ = ("_limits", "_whole", "collections", "counter", "is_owner", "principal", "vault")
 
     def __init__(self, whole: WholeKeyring, limits: Limits) -> None:
         self._whole, self._limits = whole, limits
+        self.vault, self.counter = whole.vault, whole.counter
+        self.principal, self.is_owner = whole.principal, whole.is_owner
         self.collections: dict[str, CollectionKeys] = {}
         self.follow()
 
@@ -342,18 +341,6 @@ class LimitedKeyring:
             raise OutsideLimitsError(f"keys of some collections have no {name!r}")
 
     @property
-    def vault(self) -> bytes:
-        return self._whole.vault
-
-    @property
-    def principal(self) -> int:
-        return self._whole.principal
-
-    @property
-    def is_owner(self) -> bool:
-        return self._whole.is_owner
-
-    @property
     def strict(self) -> bool:
         return self._whole.strict
 
@@ -361,17 +348,10 @@ class LimitedKeyring:
     def locked(self) -> bool:
         return self._whole.locked
 
-    @property
-    def counter(self) -> OpenCounter:
-        return self._whole.counter
-
     def of(self, collection: str) -> CollectionKeys:
         """The keys of one of its collections. Raises LockedError, NotFoundError."""
         self.check_open()
-        keys = self.collections.get(collection)
-        if keys is None:
-            raise NotFoundError(f"no collection {collection!r} that this key may read")
-        return keys
+        return _found(self.collections, collection)
 
     def readable(self) -> list[str]:
         """The ids of its collections, without the vault's own scope."""
@@ -425,6 +405,13 @@ class LimitedKeyring:
 
 Keyring = WholeKeyring | LimitedKeyring
 """What rows are read and written with: all keys of a principal, or those of some collections."""
+
+
+def _found(held: Mapping[str, CollectionKeys], collection: str) -> CollectionKeys:
+    keys = held.get(collection)
+    if keys is None:
+        raise NotFoundError(f"no collection {collection!r} that this key may read")
+    return keys
 
 
 def root_generation(stored: object) -> int:

@@ -58,6 +58,21 @@ def test_add_takes_the_beginning_of_its_parents_id_and_refuses_one_that_is_not_t
     assert "no memory 'nothere1'" in lost.stderr
 
 
+def test_get_takes_a_title_or_the_name_of_a_file_that_one_memory_alone_has(
+    empty_vault: Vault, tmp_path: Path
+) -> None:
+    (deep := tmp_path / "notes" / "home").mkdir(parents=True)
+    (deep / "lease.md").write_text("# The lease\n\nIt ends in May.\n")
+    empty_vault.run("import", str(tmp_path / "notes"), "--no-embed")
+    for named in ("home/lease.md", "lease.md", "The lease"):
+        assert "ends in May" in empty_vault.json("get", named)["text"]
+    empty_vault.run("add", "Another", "--title", "The lease")
+    assert (
+        "2 memories are called 'The lease'; use an id" in empty_vault.run("get", "The lease").stderr
+    )
+    assert "by its id, its path as imported, or its title" in empty_vault.run("get", "rent").stderr
+
+
 def test_a_date_that_is_none_is_answered_with_spans_too(empty_vault: Vault) -> None:
     refused = empty_vault.run("search", "lease", "--since", "someday")
     assert refused.exit_code == 2

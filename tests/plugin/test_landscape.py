@@ -30,6 +30,24 @@ async def test_the_page_is_a_map_and_the_same_as_a_list(filled: Filled, serve: S
     assert "hy-result" in found.text
 
 
+async def test_a_name_on_the_map_is_whole_or_says_that_it_is_cut(
+    filled: Filled, serve: Serve
+) -> None:
+    names = ("Licences and payment", "Contributing", "Pneumonoultramicroscopic")
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        for name in names:
+            for number in range(3):
+                store.add(f"{name} {number}", topics=[name])
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
+    page = (await served.by("bob").get(f"{served.base}/landscape")).text
+    shown = re.findall(r"<text [^>]*>([^<]+)</text>", page)
+    words = {word for name in names for word in name.split()}
+    assert words & {word for line in shown for word in line.split()}
+    for line in shown:
+        if any(line.startswith(name[:4]) for name in names):
+            assert line.endswith("…") or words.issuperset(line.split()), line
+
+
 async def test_it_needs_the_right_to_read(filled: Filled, serve: Serve) -> None:
     served = await serve(filled.path, options=filled.options(allow=ALLOW))
     for actor in ("alice", "mallory"):

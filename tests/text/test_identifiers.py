@@ -14,7 +14,7 @@ from memory_store.text.identifiers import (
     name_parts,
     path_terms,
 )
-from memory_store.text.tokens import is_stop_word, phrase_terms, term, terms
+from memory_store.text.tokens import is_stop_word, term, terms
 from memory_store.text.words import words
 
 any_text = st.text(
@@ -68,13 +68,6 @@ def test_every_word_of_a_query_is_a_term_of_the_same_text(text: str) -> None:
 
 def test_scripts_without_spaces_keep_their_pairs() -> None:
     assert code_terms("# 東京 naming") == ["東", "東京", "京", "naming"]
-
-
-def test_a_phrase_is_decided_by_parts_in_a_row() -> None:
-    assert phrase_terms("call getUserById(user_name)", "code") == [
-        *("call", "get", "user", "by", "id", "user", "name"),
-    ]
-    assert phrase_terms("two words", "en") == terms("two words", "en")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cached_property
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -226,8 +226,9 @@ def stem_matched(
     """Memories raised whose file's stem or folder is named by the query's keywords.
 
     By the highest score × the share of keywords that match × ``factor``, where that share is at
-    least ``least``. A keyword matches when it and a word of the name begin alike (see
-    :func:`matched_share`).
+    least ``least``. A keyword matches a word of the name that equals it; else one of them begins
+    with the other, and that with at least three characters. An identifier matches as a whole or by
+    any of its words.
     """
     if not factor or not keywords or not results:
         return list(results)
@@ -244,15 +245,6 @@ def stem_matched(
     return moved
 
 
-def matched_share(keywords: Sequence[str], names: Iterable[str]) -> float:
-    """The share (0–1) of ``keywords`` that meet a word of ``names`` by prefix.
-
-    Equal words meet; otherwise one must begin with the other, and that with at least three
-    characters. An identifier meets as a whole or by any of its words.
-    """
-    return _share_met(_asked(keywords), frozenset(names))
-
-
 def without_noise(
     results: Sequence[Scored], factors: Mapping[str, float], of: FileOf = file_of_result
 ) -> list[Scored]:
@@ -262,16 +254,11 @@ def without_noise(
     for result in results:
         file = of(result)
         if file not in kinds:
-            kinds[file] = noise_kinds(file) if file else ()
+            kinds[file] = path_kinds(file.path) if file else ()
         for kind in kinds[file]:
             result = result.moved(f"{NOISE}: {kind}", result.score * factors.get(kind, 1.0))
         moved.append(result)
     return moved
-
-
-def noise_kinds(file: MemoryFile) -> tuple[str, ...]:
-    """What kinds of noise a file is, by its path alone: none, one or several."""
-    return path_kinds(file.path)
 
 
 def saturated(

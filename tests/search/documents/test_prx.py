@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from bench import Bench, Statement, as_said, candidate, each_of, found, steps
 
+from memory_store.code.facts import path_kinds
 from memory_store.records import Memory, MemoryDraft, SearchRequest
 from memory_store.search.answer.response import spend
 from memory_store.search.candidates import LegList, Scored
@@ -23,9 +24,7 @@ from memory_store.search.reranking.file_rules import (
     coherent,
     defining_first,
     file_of,
-    matched_share,
     near_first,
-    noise_kinds,
     saturated,
     stem_matched,
     without_noise,
@@ -345,10 +344,10 @@ class TestFilesOfMemories:
         assert (found.path if found else None) == path
 
     def test_what_lies_above_the_imported_folder_says_nothing(self) -> None:
-        assert noise_kinds(MemoryFile("/home/me/tests/legacy/docs", "auth.py")) == ()
+        assert path_kinds(MemoryFile("/home/me/tests/legacy/docs", "auth.py").path) == ()
 
     def test_a_note_by_name_of_a_test_is_no_test(self) -> None:
-        assert noise_kinds(MemoryFile("/notes", "blood_test.md")) == ()
+        assert path_kinds(MemoryFile("/notes", "blood_test.md").path) == ()
 
     def test_memories_without_a_file_are_left_alone(self) -> None:
         loose = pool((None, 0.9), (None, 0.6), (None, 0.3))
@@ -367,8 +366,9 @@ class TestFilesOfMemories:
         ]
 
     def test_short_names_match_no_longer_words(self) -> None:
-        assert matched_share(["authentication"], ["au"]) == 0.0
-        assert matched_share(["au"], ["au"]) == 1.0
+        short = pool(("au.py", 1.0))
+        assert scores(stem_matched(short, ["authentication"], 0.5, 0.1)) == [1.0]
+        assert scores(stem_matched(short, ["au"], 0.5, 0.1)) == [1.5]
 
     def test_scores_stay_within_one(self) -> None:
         order = by_file_rules(pool(("user.py", 1.0), ("other.py", 0.5)), PRX, ["user"])
