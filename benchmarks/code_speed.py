@@ -1,9 +1,11 @@
 """How fast a large tree of source code is imported, asked and searched, without vectors.
 
-    python -m benchmarks.code_speed [--tree FOLDER] [--files 3000] [--symbol Popen]
+    python -m benchmarks.code_speed [--tree FOLDER] [--files 3000] [--symbol Popen] [--changed 60]
 
 Without ``--tree`` it is drawn evenly from the Python files of this Python's own library and of the
-packages beside it. Times are of this process's processor time.
+packages beside it. Then some files are changed, as by switching to another branch, and all of it is
+imported once more. Times are of this process's processor time; beside the imports stand those of a
+clock, which depend on what else the machine does.
 """
 
 from __future__ import annotations
@@ -48,14 +50,32 @@ def spent(work: Callable[[], object]) -> float:
     return time.process_time() - begun
 
 
-def figures(tree: Path, folder: Path, symbol: str) -> Iterator[tuple[str, float]]:
+def change(tree: Path, files: int) -> int:
+    """Add a definition to so many Python files, evenly drawn; gives how many there were."""
+    there = sorted(tree.rglob("*.py"))
+    drawn_from = there[:: max(1, len(there) // max(1, files))][:files]
+    for path in drawn_from:
+        with path.open("ab") as stream:
+            stream.write(b"\n\ndef added_by_the_other_branch():\n    return None\n")
+    return len(drawn_from)
+
+
+def imported(store: MemoryStore, tree: Path, what: str) -> Iterator[tuple[str, float]]:
+    """An import, and its seconds of processor time and of the clock."""
+    begun = time.monotonic()
+    yield what, spent(lambda: store.import_paths([tree], embed=False))
+    yield "  by the clock", time.monotonic() - begun
+
+
+def figures(tree: Path, folder: Path, symbol: str, changed: int) -> Iterator[tuple[str, float]]:
     """What was done, and its seconds."""
     path, key_file = folder / "vaults" / "code.db", folder / "keys" / "key"
     path.parent.mkdir()
     with MemoryStore.create(path, key_file=key_file)[0] as store:
-        yield "the import, without vectors", spent(lambda: store.import_paths([tree], embed=False))
-        again = spent(lambda: store.import_paths([tree], embed=False))
-        yield "the same again, nothing changed", again
+        yield from imported(store, tree, "the import, without vectors")
+        yield from imported(store, tree, "the same again, nothing changed")
+        count = change(tree, changed)
+        yield from imported(store, tree, f"the same again, {count:,} files changed")
         yield f"files: {store.stats()['memories']:,}", 0.0
     with MemoryStore.open(path, key_file=key_file) as store:
         yield "the first question about symbols", spent(lambda: store.code.symbols(symbol))
@@ -73,13 +93,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--tree", type=Path, help="source code, instead of what is drawn")
     parser.add_argument("--files", type=int, default=3_000, help="how many files are drawn")
     parser.add_argument("--symbol", default="Popen", help="a name that the tree defines")
+    parser.add_argument("--changed", type=int, default=60, help="how many files are changed")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         tree = folder / "tree"
         shutil.copytree(given.tree, tree) if given.tree else drawn(given.files, tree)
         (tree / ".git").mkdir(exist_ok=True)  # so that it is imported as a work tree
-        for what, seconds in figures(tree, folder, given.symbol):
+        for what, seconds in figures(tree, folder, given.symbol, given.changed):
             print(f"{what:<48}{f'{seconds * 1_000:,.1f} ms' if seconds else ''}")
     return 0
 

@@ -73,12 +73,11 @@ def symbols(
     known = repository.known
     own, found = named(known, name)
     ranked = sorted(found, key=lambda one: rank(known, *one))
-    uses = [_uses(repository, use) for use in known.used.get(own, ())]
-    uses.sort(key=lambda one: (is_noise(one.file), -len(one.lines), one.file))
+    uses = sorted(known.used.get(own, ()), key=lambda one: _order(known.files[one.place].path, one))
     return SymbolAnswer(
         name,
         tuple(repository.symbol(*one) for one in ranked[:limit]),
-        tuple(uses[:limit]),
+        tuple(_uses(repository, use) for use in uses[:limit]),
         sum(len(one.lines) for one in uses),
         len(known.files),
         repository.opened,
@@ -300,18 +299,34 @@ def _references(repository: Repository, name: str) -> Iterator[CodeReference]:
             yield CodeReference(name, file.path, line, where, file.id)
 
 
+def _order(path: str, use: Use) -> tuple[bool, int, str]:
+    return is_noise(path), -len(use.lines), path
+
+
 def _uses(repository: Repository, use: Use) -> CodeUses:
     file = repository.known.files[use.place]
-    callers = dict.fromkeys(
-        one.path for line in use.lines if (one := _innermost(file, line)) is not None
-    )
     name = repository.names[file.collection]
-    return CodeUses(file.path, use.lines, tuple(callers), name, file.id)
+    return CodeUses(file.path, use.lines, _callers(file, use.lines), name, file.id)
 
 
-def _innermost(file: CodeFile, line: int) -> Symbol | None:
-    within = [one for one in file.symbols.definitions if one.line <= line <= one.end_line]
-    return max(within, key=lambda one: (one.line, -one.end_line), default=None)
+def _callers(file: CodeFile, lines: Sequence[int]) -> tuple[str, ...]:
+    """The innermost definitions around lines, which ascend; each once."""
+    definitions = reversed(
+        file.symbols.definitions
+    )  # of two on the same lines the first one counts
+    ordered = sorted(definitions, key=lambda one: (one.line, -one.end_line))
+    begun: list[Symbol] = []
+    found: dict[str, None] = {}
+    at = 0
+    for line in lines:
+        while at < len(ordered) and ordered[at].line <= line:
+            begun.append(ordered[at])
+            at += 1
+        while begun and begun[-1].end_line < line:
+            begun.pop()
+        if begun:
+            found[begun[-1].path] = None
+    return tuple(found)
 
 
 def _near_uses(known: CodeFiles, starts: Iterable[int], uses: Iterable[int]) -> list[int]:

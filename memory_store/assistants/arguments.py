@@ -34,6 +34,11 @@ class Find(Struct, frozen=True, forbid_unknown_fields=True):
         str,
         Meta(description='Plain words; "a phrase", -word, topic:x, type:x, since:2024-05 work'),
     ] = ""
+    mode: Annotated[
+        Literal["hybrid", "literal", "structural"],
+        Meta(description="literal: text or /regex/; structural: code with $HOLES"),
+    ] = "hybrid"
+    language: Annotated[str, Meta(description="of a structural query")] = ""
     limit: Annotated[int, Meta(ge=1, le=32)] = 8
     collection: Names = []
     type: Names = []

@@ -127,6 +127,7 @@ def find(assistant: Assistant, given: Find) -> Found:
     names += ("as_of", "superseded", "by")
     asked = {name: getattr(given, name) for name in names}
     asked = {"q": given.query, **asked, "continue": given.continue_, "expand": False}
+    asked |= {"mode": given.mode, "language": given.language or None}
     limit = given.limit
     while True:
         rows, response = _searched(assistant, {**asked, "limit": limit}, given.budget)

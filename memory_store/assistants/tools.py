@@ -48,7 +48,9 @@ class Tool(Struct, frozen=True):
 
     def output_schema(self) -> dict[str, Any]:
         """JSON Schema of the answer, without references. What is not known is left out of it, so
-        nothing in it is null."""
+        nothing in it is null. A record is described once, with the first tool that gives it."""
+        if next(one for one in TOOLS if one.gives is self.gives) is not self:
+            return {"type": "object"}
         found: dict[str, Any] = _without_null(_schema(self.gives))
         return found
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 
 from memory_store.code.definitions import defined_names
 from memory_store.text.canonical import folded
@@ -35,10 +34,10 @@ def facts(text: str, ref: str | None) -> dict[str, Sequence[str]]:
 
 def path_kinds(path: str) -> tuple[str, ...]:
     """What kinds of noise a file is, by its path alone: none, one or several."""
-    place = PurePosixPath(path)
-    name, folders = place.name.lower(), {part.lower() for part in place.parts[:-1]}
+    *above, own = path.rstrip("/").split("/")
+    name, folders = own.lower(), {part.lower() for part in above}
     kinds = {
-        TESTS: bool(folders & _TEST_FOLDERS) or _is_test_name(place.name),
+        TESTS: bool(folders & _TEST_FOLDERS) or _is_test_name(own),
         "compat": bool(folders & _COMPAT_FOLDERS),
         EXAMPLES: bool(folders & _EXAMPLE_FOLDERS),
         "barrel": name in _BARRELS,

@@ -160,7 +160,8 @@ class _Folder:
         unwanted: list[Glob],
         all_files: bool,
     ) -> None:
-        self.root, self.given, self.wanted, self.unwanted = root, given, wanted, unwanted
+        self.root, self.wanted, self.unwanted = root, wanted, unwanted
+        self.prefix = str(given / "_")[:-1]  # of names in messages
         self.tree = None if all_files or not is_work_tree(root) else WorkTree(root)
         self.with_code = all_files or self.tree is not None
         self.entered: set[tuple[int, int]] = set()
@@ -213,7 +214,7 @@ class _Folder:
             if excluded:
                 return Skip(name, "excluded")
             status = entry.stat(follow_symlinks=False)
-            if self.tree and code and (reason := unwanted(Path(entry.path), status.st_size)):
+            if self.tree and code and (reason := unwanted(entry.path, status.st_size)):
                 return Skip(name, reason)
         except OSError as error:
             return Failure(name, refusal(error))
@@ -237,7 +238,7 @@ class _Folder:
             return False
         if relative.lower().endswith(TEMPLATES):  # elsewhere they are documents
             return True
-        return reader is CODE or (reader is None and is_code(self.root / relative))
+        return reader is CODE or (reader is None and is_code(os.path.join(self.root, relative)))
 
     def _judge_link(self, entry: os.DirEntry[str], relative: str, name: str) -> Skip | None:
         """A link within the folder is passed over: its target is met under its own name."""
@@ -258,7 +259,7 @@ class _Folder:
         return reader is not None and not reader.rows and not reader.in_work_trees
 
     def _shown(self, relative: str) -> str:
-        return shown(self.given / relative)
+        return shown(self.prefix + relative.replace("/", os.sep))
 
 
 def _unread(name: str) -> str:

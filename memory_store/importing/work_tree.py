@@ -6,8 +6,9 @@ Patterns run on RE2, whose time is linear in the name.
 
 from __future__ import annotations
 
+import os
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from memory_store.code.languages import language_of_name, language_of_shebang
@@ -53,42 +54,48 @@ class WorkTree:
     """The rules of one work tree. Folders are entered from the top down."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
-        self._read: dict[str, _Rules] = {}
+        self._root = str(root)
+        self._deciding: dict[str, tuple[_Rules, ...]] = {}
 
     def ignores(self, relative: str, *, folder: bool) -> bool:
         """Whether Git leaves out a file or folder: the nearest ``.gitignore`` decides, up to the
         top of its own work tree, which may be a submodule's."""
-        here = relative
-        while here:
-            here = here.rpartition("/")[0]
-            rules = self._rules(here)
-            if rules.patterns is not None:
-                below = relative[len(here) + 1 :] if here else relative
-                said = rules.patterns.check_file(f"{below}/" if folder else below).include
-                if said is not None:
-                    return bool(said)
-            if rules.top:
-                return False
+        for rules in self._rules(relative.rpartition("/")[0]):
+            below = relative[rules.skipped :]
+            said = rules.patterns.check_file(f"{below}/" if folder else below).include
+            if said is not None:
+                return bool(said)
         return False
 
-    def _rules(self, folder: str) -> _Rules:
-        if folder not in self._read:
-            self._read[folder] = _read_rules(self._root / folder)
-        return self._read[folder]
+    def _rules(self, folder: str) -> tuple[_Rules, ...]:
+        """What decides about the files of a folder: the nearest first."""
+        if folder not in self._deciding:
+            place = os.path.join(self._root, folder)
+            own, top = _read_rules(place)
+            skipped = len(folder) + 1 if folder else 0
+            found: tuple[_Rules, ...] = () if own is None else (_Rules(own, skipped),)
+            if folder and not top:
+                found += self._rules(folder.rpartition("/")[0])
+            self._deciding[folder] = found
+        return self._deciding[folder]
 
 
 class _Rules(NamedTuple):
-    """What one folder says, and whether it is the top of a work tree."""
+    """What one folder says of names below it: those without the ``skipped`` first characters."""
 
-    patterns: GitIgnoreSpec | None
-    top: bool
+    patterns: GitIgnoreSpec
+    skipped: int
 
 
-def _read_rules(folder: Path) -> _Rules:
+def _read_rules(place: str) -> tuple[GitIgnoreSpec | None, bool]:
+    """What a folder says, and whether it is the top of a work tree."""
+    own = any(os.path.lexists(f"{place}/{name}") for name in (".git", ".gitignore"))
+    if not own:
+        return None, False
     from pathspec import GitIgnoreSpec
 
     lines: list[str] = []
+    folder = Path(place)
     found = git.folders(folder)
     for path in (
         *((found.shared / "info/exclude",) if found is not None else ()),
@@ -101,7 +108,7 @@ def _read_rules(folder: Path) -> _Rules:
         except OSError:
             continue  # as Git does with what it cannot read
     patterns = GitIgnoreSpec.from_lines(lines, backend="re2") if lines else None
-    return _Rules(patterns, found is not None)
+    return patterns, found is not None
 
 
 def is_work_tree(folder: Path) -> bool:
@@ -114,16 +121,17 @@ def is_output(name: str) -> bool:
     return name in _OUTPUT_FOLDERS or name.endswith(".egg-info")
 
 
-def is_code(path: Path) -> bool:
+def is_code(path: str) -> bool:
     """Whether a file is source code, by its name or its first line."""
-    if language_of_name(path.name) is not None:
+    name = os.path.basename(path)
+    if language_of_name(name) is not None:
         return True
-    return not path.suffix and language_of_shebang(head_of(path)) is not None
+    return not PurePath(name).suffix and language_of_shebang(head_of(path)) is not None
 
 
-def unwanted(path: Path, size: int) -> str | None:
+def unwanted(path: str, size: int) -> str | None:
     """Why a source file is left out; ``None`` where it is read."""
-    name = path.name.lower()
+    name = os.path.basename(path).lower()
     if name in _LOCK_FILES or _GENERATED_NAME.match(name):
         return GENERATED
     if _MINIFIED_NAME.match(name):
@@ -140,10 +148,10 @@ def unwanted(path: Path, size: int) -> str | None:
     return MINIFIED if long and len(head) / len(lines) > MINIFIED_MEAN else None
 
 
-def head_of(path: Path) -> bytes:
+def head_of(path: str) -> bytes:
     """The first bytes of a file; none of one that cannot be read, which its reader will say."""
     try:
-        with path.open("rb") as stream:
+        with open(path, "rb", 0) as stream:
             return stream.read(HEAD_BYTES)
     except OSError:
         return b""

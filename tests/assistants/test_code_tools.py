@@ -92,8 +92,45 @@ def test_an_answer_keeps_its_budget_and_says_where_to_go_on(shop: MemoryStore, b
         assert len(json.dumps(found, separators=(",", ":"))) <= 4 * budget
 
 
+def test_a_pattern_finds_code_and_says_where_it_stands(shop: MemoryStore) -> None:
+    helper = Assistant(shop)
+    for given in (
+        {"query": "turn($KEY)", "mode": "structural", "language": "python"},
+        {"query": "/turn\\(k.y\\)/", "mode": "literal"},
+    ):
+        (first, *_) = call(helper, "memory_search", given)["results"]
+        place, _, symbol = first["place"].partition(" ")
+        assert (place, symbol) == ("boxes.py:1-7", "QuixoticBox")
+        assert "first = turn(key)" in first["preview"]
+        assert call(helper, "code_read", {"file": place})["lines"] == BOXES.splitlines()
+
+
+REFUSALS: list[tuple[str, dict[str, Any], str]] = [
+    ("code_symbols", {"name": "QuixoticBocks"}, "there is: QuixoticBox"),
+    ("code_symbols", {"name": "Locker.open"}, "there is: QuixoticBox.open"),
+    ("code_impact", {"of": "turn", "hops": 99}, "hops"),
+    ("code_impact", {"of": "boxs.py"}, "there is: boxes.py"),
+    ("code_outline", {"file": "/etc/passwd"}, "there is: boxes.py, keys.py .*was imported"),
+    ("code_read", {"file": "boxes.py:70"}, "boxes.py has 7 lines"),
+    ("code_read", {"file": "boxes.py:last"}, "keys.py:40-80 would|boxes.py:40-80 would"),
+    ("code_read", {"file": "boxes.py", "budget": 3}, ">= 100 .*budget"),
+    ("code_context", {"collection": ["attic"]}, "no collection 'attic'; there is: notes"),
+    (
+        "memory_search",
+        {"query": "def (", "mode": "structural", "language": "python"},
+        "cannot be read as python; it can be as",
+    ),
+    (
+        "memory_search",
+        {"query": "turn($KEY)", "mode": "structural", "language": "vim"},
+        "no patterns in 'vim'; there is: .*python.* a literal search finds text",
+    ),
+    ("memory_search", {"query": "/turn(/", "mode": "literal"}, r"put \\ before it"),
+    ("memory_search", {"query": "turn", "mode": "structure"}, "mode"),
+]
+
+
 def test_a_refusal_names_what_would_work(shop: MemoryStore) -> None:
-    with pytest.raises(MemoryStoreError, match="there is: QuixoticBox"):
-        call(Assistant(shop), "code_symbols", {"name": "QuixoticBocks"})
-    with pytest.raises(MemoryStoreError, match="hops"):
-        call(Assistant(shop), "code_impact", {"of": "turn", "hops": 99})
+    for name, given, advice in REFUSALS:
+        with pytest.raises(MemoryStoreError, match=advice):
+            call(Assistant(shop), name, given)

@@ -10,6 +10,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import PurePath
 from time import monotonic
 
@@ -81,11 +82,16 @@ PROGRAMS = frozenset(
 def register(reader: Reader) -> None:
     """Add a format. Of two readers with one suffix, the first keeps it."""
     READERS.append(reader)
+    _of_suffix.cache_clear()
 
 
 def reader_of_suffix(path: str | PurePath) -> Reader | None:
     """The reader of files that are called so."""
-    suffix = os.path.splitext(path)[1].lower()
+    return _of_suffix(os.path.splitext(path)[1].lower())
+
+
+@lru_cache(1_000)
+def _of_suffix(suffix: str) -> Reader | None:
     return next((one for one in READERS if suffix in one.suffixes), None)
 
 

@@ -66,7 +66,8 @@ def told(found: Iterable[Found]) -> list[Found]:
     """The files of a folder or an archive. Those of an export get what it says of them; its tables
     and its trash are left out by name."""
     files = [*found]
-    exports = {PurePosixPath(one.name).parent for one in files if _name(one) == DETAILS}
+    details = [one.name for one in files if one.name.endswith(DETAILS)]
+    exports = {PurePosixPath(one).parent for one in details if PurePosixPath(one).name == DETAILS}
     places = [_place(one, exports) for one in files]
     named = [one.names for one in places if one is not None and one.top == NOTES]
     if not any(places):
