@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from datasette import Forbidden, Response
+from datasette import Response
 
 from memory_store.errors import BadInputError
 from memory_store.host import MemoryStore
@@ -91,23 +91,14 @@ async def review_json(datasette: Any, request: Any) -> Response:
         _, group = await _decided(datasette, request, _decision(given))
         return answer({"ok": True, "group": group})
     vault, grants = await questions.vault_for(datasette, request, "decrypt")
-    limit = forms.last(questions.arguments(request), "limit") or str(SHOWN)
-    if not limit.isascii() or not limit.isdecimal() or len(limit) > 3:
-        raise BadInputError("limit: a number expected", "limit")
-
-    def look() -> Review:
-        return vault.use(grants.decrypt).review.list(limit=int(limit))
-
-    found = await work.run(look)
+    limit = forms.whole(questions.arguments(request), "limit", SHOWN)
+    found = await work.run(lambda: vault.use(grants.decrypt).review.list(limit=limit))
     return answer({"ok": True, **found.as_dict()})
 
 
 async def _decided(datasette: Any, request: Any, decision: Decision) -> tuple[Vault, str]:
     """The vault, and what the trash calls the change; empty where it keeps nothing."""
-    vault, grants = await questions.vault_for(datasette, request, "decrypt", "write")
-    scope = grants.decrypt & grants.write
-    if not scope:
-        raise Forbidden(f"{vault.database}: no collection here is yours to read and write")
+    vault, _, scope = await questions.readable_and_writable(datasette, request)
     group = undo.new_group()
 
     def done() -> int:

@@ -32,7 +32,7 @@ from ..requests.admission import work
 from ..requests.answers import HEADERS, answer
 from ..requests.frame import hybrid_path, page, render
 from ..search.api import endpoint, following_url, safe_cell
-from ..search.forms import last
+from ..search.forms import last, whole
 from ..vaults.vault import Vault
 from .recorder import SURFACES
 
@@ -78,7 +78,7 @@ async def audit_page(datasette: Any, request: Any) -> Response:
     status = 200
     try:
         trail = await _trail(vault, given)
-        rows, following = trail.page(_whole(given, "before", None), PER_PAGE)
+        rows, following = trail.page(_before(given), PER_PAGE)
         context.update(trail=trail, rows=rows, **_links(given, f"{path}/audit", following))
     except BadInputError as error:
         status, context["refusal"] = 400, str(error)
@@ -91,10 +91,8 @@ async def audit_json(datasette: Any, request: Any) -> Response:
     vault, _ = await questions.vault_for(datasette, request, "audit")
     given = questions.arguments(request)
     trail = await _trail(vault, given)
-    limit = _whole(given, "limit", PER_PAGE)
-    if not 1 <= limit <= MOST:
-        raise BadInputError(f"limit: 1 to {MOST:,} expected", "limit")
-    rows, following = trail.page(_whole(given, "before", None), limit)
+    limit = whole(given, "limit", PER_PAGE, least=1, most=MOST)
+    rows, following = trail.page(_before(given), limit)
     return answer(
         {
             "ok": True,
@@ -148,8 +146,6 @@ def _links(given: Mapping[str, Any], path: str, following: int | None) -> dict[s
     }
 
 
-def _whole(given: Mapping[str, Any], name: str, usual: Any) -> Any:
-    text = last(given, name)
-    if text and (not text.isdecimal() or len(text) > 9):
-        raise BadInputError(f"{name}: a whole number expected", name)
-    return int(text) if text else usual
+def _before(given: Mapping[str, Any]) -> int | None:
+    """The event that a page ends before; ``None``: it is the first page."""
+    return whole(given, "before", 0) if last(given, "before") else None

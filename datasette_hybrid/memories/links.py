@@ -13,20 +13,19 @@ from datasette import Response
 from msgspec import to_builtins
 
 from memory_store.access import Grants
-from memory_store.errors import BadInputError
 from memory_store.records import Related, Unfolded
 
 from ..requests import questions
 from ..requests.admission import work
 from ..requests.answers import answer
 from ..search.api import endpoint
-from ..search.forms import values
+from ..search.forms import whole
 from ..vaults.vault import Vault
 from .api import named_id
 from .markdown import Notes
 
 SHOWN = 5  # related memories on a page
-MOST = 50
+NEAR, MOST = 10, 50  # in an answer, usually and at the most
 
 
 @endpoint("GET", "HEAD")
@@ -43,7 +42,7 @@ async def related(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/memories/{id}/related.json``."""
     vault, grants = await questions.vault_for(datasette, request, "search", "decrypt")
     memory = named_id(request)
-    limit = _limit(values(questions.arguments(request), "limit"))
+    limit = whole(questions.arguments(request), "limit", NEAR, least=1, most=MOST)
     found = await work.run(lambda: near(vault, grants, memory, limit))
     return answer({"ok": True, "rows": [one.as_dict() for one in found]})
 
@@ -55,13 +54,6 @@ async def topics(datasette: Any, request: Any) -> Response:
     memory = named_id(request)
     found = await work.run(lambda: vault.use(grants.decrypt).suggested_topics(memory, refs=False))
     return answer({"ok": True, "rows": [to_builtins(one) for one in found]})
-
-
-def _limit(given: list[str]) -> int:
-    said = given[-1] if given else "10"
-    if not said.isascii() or not said.isdigit() or not 1 <= int(said) <= MOST:
-        raise BadInputError(f"limit: 1 to {MOST} expected", "limit")
-    return int(said)
 
 
 def near(vault: Vault, grants: Grants, memory: str, limit: int = SHOWN) -> list[Related]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from datasette import Forbidden, Response
+from datasette import Response
 from datasette.utils import tilde_decode
 
 from memory_store.access import Grants
@@ -168,10 +168,7 @@ def is_readable(vault: Vault, grants: Grants, memory_id: str) -> bool:
 @page("GET", "HEAD", "POST")
 async def delete(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/memories/{id}/delete``: asks first, then deletes."""
-    vault, grants = await questions.vault_for(datasette, request, "decrypt", "write")
-    scope = grants.decrypt & grants.write
-    if not scope:
-        raise Forbidden(f"{vault.database}: no collection here is yours to read and write")
+    vault, _, scope = await questions.readable_and_writable(datasette, request)
 
     def look() -> Memory:
         return vault.use(scope).get(_id(request), refs=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from datasette import Forbidden, Response
+from datasette import Response
 
 from memory_store.errors import BadInputError
 from memory_store.host import MemoryStore, drafts
@@ -26,10 +26,7 @@ from .posted import MANY
 @page("POST")
 async def selected(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/selected``: ``do`` something with each ``id``."""
-    vault, grants = await questions.vault_for(datasette, request, "decrypt", "write")
-    scope = grants.decrypt & grants.write
-    if not scope:
-        raise Forbidden(f"{vault.database}: no collection here is yours to read and write")
+    vault, _, scope = await questions.readable_and_writable(datasette, request)
     given = await questions.parameters(request)
     ids = list(dict.fromkeys(forms.values(given, "id")))
     if not 0 < len(ids) <= MANY:

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from datasette import Forbidden, Response
+from datasette import Response
 
-from memory_store.access import Grants
 from memory_store.errors import BadInputError
-from memory_store.host import Scope
 from memory_store.records import TrashEntry
 
 from ..requests import questions
@@ -22,7 +20,6 @@ from ..requests.answers import answer
 from ..requests.frame import hybrid_path, page, render
 from ..search import forms
 from ..search.api import endpoint
-from ..vaults.vault import Vault
 from .addresses import kept, seeing_other
 from .api import memory_data
 from .posted import ids_of
@@ -63,7 +60,7 @@ async def trash_page(datasette: Any, request: Any) -> Response:
 @page("POST")
 async def restore(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/trash/restore``: each ``entry`` (``id:version``), or a ``group``."""
-    vault, _, scope = await _writable(datasette, request)
+    vault, _, scope = await questions.readable_and_writable(datasette, request)
     given = await questions.parameters(request)
     wanted, group = _versions(given), forms.last(given, "group")
     if not wanted and not group:
@@ -93,7 +90,7 @@ def _versions(given: Mapping[str, Any]) -> dict[str, int | None]:
 @page("POST")
 async def empty(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/trash/empty``: what it has of each ``entry``, or ``all`` of it."""
-    vault, _, scope = await _writable(datasette, request)
+    vault, _, scope = await questions.readable_and_writable(datasette, request)
     given = await questions.parameters(request)
     wanted = [*_versions(given)]
     if not wanted and not forms.last(given, "all"):
@@ -102,14 +99,6 @@ async def empty(datasette: Any, request: Any) -> Response:
     gone = await writing.run(lambda: vault.use(scope).trash.empty(ids))
     path = f"{hybrid_path(datasette, vault.database)}/trash"
     return seeing_other(datasette, request, path, f"{gone} erased for good.")
-
-
-async def _writable(datasette: Any, request: Any) -> tuple[Vault, Grants, Scope]:
-    """The vault, the grants, and what the asker may read and write. Raises ``Forbidden``."""
-    vault, grants = await questions.vault_for(datasette, request, "decrypt", "write")
-    if not grants.decrypt & grants.write:
-        raise Forbidden(f"{vault.database}: no collection here is yours to read and write")
-    return vault, grants, grants.decrypt & grants.write
 
 
 @endpoint("GET", "HEAD")
@@ -130,7 +119,7 @@ async def trash_json(datasette: Any, request: Any) -> Response:
 @endpoint("POST")
 async def restore_json(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/trash/restore.json``: ``{"ids": […]}`` or ``{"group": …}``."""
-    vault, grants, scope = await _writable(datasette, request)
+    vault, grants, scope = await questions.readable_and_writable(datasette, request)
     given = questions.json_object(await questions.read_body(request))
     group = given.get("group", "")
     if not isinstance(group, str):
@@ -146,7 +135,7 @@ async def restore_json(datasette: Any, request: Any) -> Response:
 @endpoint("POST")
 async def empty_json(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/trash/empty.json``: ``{"ids": […]}``; ``{}`` erases all of it."""
-    vault, _, scope = await _writable(datasette, request)
+    vault, _, scope = await questions.readable_and_writable(datasette, request)
     given = questions.json_object(await questions.read_body(request))
     ids = ids_of({"ids": given["ids"]}) if "ids" in given else []
     gone = await writing.run(lambda: vault.use(scope).trash.empty(ids))

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from memory_store import access, errors
 from memory_store.access import Grants
 from memory_store.errors import BadInputError
-from memory_store.host import read_json
+from memory_store.host import Scope, read_json
 from memory_store.records import OPTION_NAMES, SearchRequest, SearchResponse, read_request
 
 from .. import compat
@@ -133,6 +133,15 @@ async def vault_now(
         actions = (" or " if any_of else " and ").join(f"hybrid-{name}" for name in missing)
         raise Forbidden(f"{vault.database}: this needs the permission {actions}")
     return vault, grants
+
+
+async def readable_and_writable(datasette: Any, request: Any) -> tuple[Vault, Grants, Scope]:
+    """The vault, the grants, and what the asker may both read and write. Raises ``Forbidden``."""
+    vault, grants = await vault_for(datasette, request, "decrypt", "write")
+    scope = grants.decrypt & grants.write
+    if not scope:
+        raise Forbidden(f"{vault.database}: no collection here is yours to read and write")
+    return vault, grants, scope
 
 
 async def visible_vault(datasette: Any, request: Any, database: str | None = None) -> Vault:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from memory_store.access import UNREAD_MODES, Grants
+from memory_store.errors import BadInputError
 from memory_store.host import RECIPES, YES
 from memory_store.records import MODES, OPTION_NAMES, TYPES
 
@@ -124,6 +125,19 @@ def values(given: Mapping[str, Any], name: str) -> list[str]:
 def last(given: Mapping[str, Any], name: str) -> str:
     """The value of a parameter that counts when it was said several times; empty if never."""
     return (values(given, name) or [""])[-1]
+
+
+def whole(
+    given: Mapping[str, Any], name: str, usual: int, *, least: int = 0, most: int = 999_999_999
+) -> int:
+    """A whole number that was said, else the ``usual`` one. Raises BadInputError."""
+    said = last(given, name)
+    if not said:
+        return usual
+    digits = said.isascii() and said.isdigit() and len(said) < 10
+    if not digits or not least <= int(said) <= most:
+        raise BadInputError(f"{name}: {least} to {most:,} expected", name)
+    return int(said)
 
 
 def _choices(

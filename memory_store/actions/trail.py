@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from math import inf
-from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from memory_store.actions.action import Opened, action
 from memory_store.dates import parse_moment
+from memory_store.records.json_record import JsonRecord
 from memory_store.vault.audit_events import AuditEvent
 
 COLUMNS = ("time", "who", "surface", "action", "times", "opened", "returned")
@@ -65,7 +64,7 @@ class Wanted(Struct, frozen=True):
         ]
 
 
-class Total(Struct, frozen=True):
+class Total(JsonRecord, frozen=True):
     """What one actor did: how often, how many memories were opened and returned, when last.
 
     Alike uses of one minute are one event.
@@ -76,9 +75,6 @@ class Total(Struct, frozen=True):
     opened: int
     returned: int
     last: str
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def totals(events: Sequence[AuditEvent]) -> list[Total]:

@@ -213,10 +213,13 @@ def edit_at_terminal(store: MemoryStore, memory: Memory, if_version: int | None)
                 version = store.get(memory.id).version
 
 
-@vault_command()
-@click.argument(
+_ids = click.argument(
     "ids", metavar="ID...", nargs=-1, required=True, shell_complete=completed_by("memory_ids")
 )
+
+
+@vault_command()
+@_ids
 @json_option("Print the completed memories as JSON")
 def done(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
     """Mark memories as completed (a task becomes task_done).
@@ -228,9 +231,7 @@ def done(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
 
 
 @vault_command()
-@click.argument(
-    "ids", metavar="ID...", nargs=-1, required=True, shell_complete=completed_by("memory_ids")
-)
+@_ids
 @json_option("Print the opened memories as JSON")
 def reopen(store: MemoryStore, ids: tuple[str, ...], as_json: bool) -> None:
     """Mark completed memories as open again (task_done becomes task).

@@ -86,10 +86,8 @@ def _is_a_folder(asked: str) -> bool:
 
 def cached_embedder(asked: str) -> ModelPlace | None:
     """The model of that name in our cache folder, also where FastEmbed itself has put it."""
-    models, known = (
-        cache_folder(make=False) / "models",
-        pins.recorded(asked) or pins.known_model(asked),
-    )
+    models = cache_folder(make=False) / "models"
+    known = pins.recorded(asked) or pins.known_model(asked)
     if known is None or not pins.accepted(asked):
         named = ModelPlace(asked, models / asked)  # a folder of your own, put there by hand
         there = "/" not in asked and (named.folder / named.file).is_file()

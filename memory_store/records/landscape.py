@@ -7,10 +7,10 @@ never cached by this package and never logged.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-import msgspec
 from msgspec import Struct, field
+
+from memory_store.records.json_record import JsonRecord
 
 
 class Landmark(Struct, frozen=True):
@@ -46,7 +46,7 @@ class LandscapeRegion(Struct, frozen=True):
     words: tuple[str, ...] = ()
 
 
-class Landscape(Struct, frozen=True):
+class Landscape(JsonRecord, frozen=True):
     """The regions of all ``memories``, the largest first.
 
     ``others`` counts the memories of regions too small to be shown, ``other_topics`` the topics
@@ -59,8 +59,3 @@ class Landscape(Struct, frozen=True):
     others: int = 0
     other_topics: Mapping[str, int] = field(default_factory=dict)
     without: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """The landscape as JSON-ready data."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
-        return found

@@ -6,10 +6,10 @@ Boundary: opened titles and sentences of collections that the caller may read.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
+from memory_store.records.json_record import JsonRecord
 from memory_store.records.memories import Memory
 
 PARENT, SUPERSEDES = "parent", "supersedes"
@@ -40,7 +40,7 @@ class Unresolved(Struct, frozen=True):
     kind: str
 
 
-class MemoryLinks(Struct, frozen=True):
+class MemoryLinks(JsonRecord, frozen=True):
     """The links of one memory, both ways. ``back_total`` counts all memories that link to it.
 
     ``unlinked`` are memories that name it by its title or an alias, without a link;
@@ -55,11 +55,6 @@ class MemoryLinks(Struct, frozen=True):
     unlinked: Sequence[Linked] = ()
     unlinked_opened: int = 0
     unlinked_left: int = 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON-ready data, keys in a fixed order."""
-        found: dict[str, Any] = to_builtins(self)
-        return found
 
 
 class Unfolded(Struct, frozen=True):
@@ -80,7 +75,7 @@ class Unfolded(Struct, frozen=True):
         return 1 + len(links.back) + links.unlinked_opened + len(self.embedded)
 
 
-class Related(Struct, frozen=True):
+class Related(JsonRecord, frozen=True):
     """A memory near another one. ``why`` says by what, the strongest reason first; ``score`` is
     between 0 and 1."""
 
@@ -90,7 +85,3 @@ class Related(Struct, frozen=True):
     collection: str
     score: float
     why: tuple[str, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        found: dict[str, Any] = to_builtins(self)
-        return found

@@ -7,10 +7,11 @@ cached by this package and never logged.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
-import msgspec
 from msgspec import Struct
+
+from memory_store.records.json_record import JsonRecord
 
 
 class Reviewed(Struct, frozen=True):
@@ -43,7 +44,7 @@ class SuggestedTopic(Struct, frozen=True):
     neighbours: int
 
 
-class Review(Struct, frozen=True):
+class Review(JsonRecord, frozen=True):
     """Pairs and memories to look at.
 
     ``conflicts``: a memory that was changed on two devices at once, and the version that lost
@@ -60,11 +61,6 @@ class Review(Struct, frozen=True):
     counts: dict[str, int]
     compared: int
     conflicts: tuple[ReviewedPair, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """The review as JSON-ready data."""
-        found: dict[str, Any] = msgspec.to_builtins(self)
-        return found
 
 
 class Decision(Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct
-from msgspec.structs import asdict
+
+from memory_store.records.json_record import JsonRecord
 
 
 class ExistsRequest(Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,7 +24,7 @@ class WordsRequest(Struct, frozen=True, forbid_unknown_fields=True):
     limit: int = 12
 
 
-class Existence(Struct, frozen=True):
+class Existence(JsonRecord, frozen=True):
     """Whether memories hold a term.
 
     ``exists`` is certain where it is false. ``memories`` is how many hold its words, side by side
@@ -40,17 +39,9 @@ class Existence(Struct, frozen=True):
     opened: int = 0
     left: int = 0
 
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON-ready data."""
-        return asdict(self)
 
-
-class WordCount(Struct, frozen=True):
+class WordCount(JsonRecord, frozen=True):
     """A word as spelled, folded to lower case, and how many memories hold it."""
 
     word: str
     memories: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON-ready data."""
-        return asdict(self)

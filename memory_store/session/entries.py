@@ -23,8 +23,8 @@ from msgspec.structs import replace
 from memory_store.code.facts import facts
 from memory_store.crypto.blinding import Blinder
 from memory_store.index.lexicon import LEXICON, Spelled
-from memory_store.index.outlines import OUTLINES, Outline
-from memory_store.index.places import PLACES, Place, place_in
+from memory_store.index.outlines import OUTLINES
+from memory_store.index.places import PLACES, place_in
 from memory_store.index.segment import IndexEntry
 from memory_store.index.trigrams import TRIGRAMS, Grams
 from memory_store.records import DONE_SUFFIX, Memory
@@ -80,14 +80,6 @@ def _whole(memory: Memory) -> Memory:
     return replace(memory, **said)
 
 
-def _outline(memory: Memory, analysed: Analysed) -> Outline:
-    return outline_of(memory)
-
-
-def _place(memory: Memory, analysed: Analysed) -> Place:
-    return place_in(memory.source, memory.ref)
-
-
 def _grams(memory: Memory, analysed: Analysed) -> Grams:
     numbers = np.concatenate([grams(memory.title), grams(memory.text)])
     return Grams(distinct(analysed.blinder.grams(numbers)).astype("<u4").tobytes())
@@ -97,8 +89,8 @@ Record = Callable[[Memory, Analysed], Struct]
 """Makes a kind's record of a memory, blinded where it can be."""
 RECORDS: dict[str, Record] = {
     LEXICON.name: _spelled,
-    OUTLINES.name: _outline,
-    PLACES.name: _place,
+    OUTLINES.name: lambda memory, _: outline_of(memory),
+    PLACES.name: lambda memory, _: place_in(memory.source, memory.ref),
     TRIGRAMS.name: _grams,
 }
 """By the kinds of :data:`memory_store.index.kinds.KINDS`: what makes a document's record."""

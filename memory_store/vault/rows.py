@@ -139,10 +139,6 @@ def own_tag(keys: CollectionKeys, memory: Memory) -> bytes:
     return keys.plain_dedupe.tag(b"own", memory.id.encode())
 
 
-def _shared_tag(keys: CollectionKeys, memory: Memory) -> bytes:
-    return content_tag(keys, memory.title, memory.text)
-
-
 def insert_memories(
     storage: Storage,
     keys: CollectionKeys,
@@ -205,8 +201,10 @@ def _bodies_of(
 ) -> tuple[list[str], list[BodyRow]]:
     """The body of each memory: one that is there already, or one of the new ones that are returned
     with them, to be written."""
-    tagged = own_tag if keys.is_apart else _shared_tag
-    tags = [tagged(keys, memory) for memory in memories]
+    tags = [
+        own_tag(keys, one) if keys.is_apart else content_tag(keys, one.title, one.text)
+        for one in memories
+    ]
     forms = [[] if keys.is_apart else [*keys.stored_forms(tag)] for tag in tags]
     present = storage.memories.bodies_tagged(keys.collection, [*chain.from_iterable(forms)])
     contents: list[str] = []

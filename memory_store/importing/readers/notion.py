@@ -27,15 +27,9 @@ FRONT_MATTER = (b"---", b"+++")  # Notion writes none
 NAMED = re.compile(r"(.*?)\s*\b([0-9a-f]{32})(?:_all)?")
 _LINK = re.compile(r"(?<=\]\()([^()\s]{1,2000}?)(?=\))")
 _PROPERTY = re.compile(r"([^:\n]{1,60}): (.*)")
-TAGS, CREATED, UPDATED = (
-    ("tags", "tag", "topics"),
-    ("created", "created time", "date created"),
-    (
-        "updated",
-        "last edited time",
-        "last edited",
-    ),
-)
+TAGS = ("tags", "tag", "topics")
+CREATED = ("created", "created time", "date created")
+UPDATED = ("updated", "last edited time", "last edited")
 
 
 def page_id(file: SourceFile) -> str | None:
