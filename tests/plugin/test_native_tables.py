@@ -132,7 +132,7 @@ async def test_rows_stand_in_the_order_of_the_search_page_on_every_page(
     said = " ".join(page.get_text().split())
     assert 'found for “peas beans”, in order of relevance and type = "fact"' in said
     assert "sorted by" not in said
-    extras = "_extra=human_description_en&_extra=sorted_by"
+    extras = "_extra=human_description_en"
     asjson = (await bob.get(f"/notes/memories.json?{asked}&type=fact&{extras}")).json()
     assert asjson["human_description_en"] == (
         'where found for “peas beans”, in order of relevance and type = "fact"'
