@@ -113,7 +113,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("code_outline", {"file": "/etc/passwd"}, "there is: boxes.py, keys.py .*was imported"),
     ("code_read", {"file": "boxes.py:70"}, "boxes.py has 7 lines"),
     ("code_read", {"file": "boxes.py:last"}, "keys.py:40-80 would|boxes.py:40-80 would"),
-    ("code_read", {"file": "boxes.py", "budget": 3}, ">= 100 .*budget"),
+    ("code_read", {"file": "boxes.py", "budget": 3}, "budget: a whole number of at least 100"),
     ("code_context", {"collection": ["attic"]}, "no collection 'attic'; there is: notes"),
     (
         "memory_search",
@@ -126,7 +126,15 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
         "no patterns in 'vim'; there is: .*python.* a literal search finds text",
     ),
     ("memory_search", {"query": "/turn(/", "mode": "literal"}, r"put \\ before it"),
-    ("memory_search", {"query": "turn", "mode": "structure"}, "mode"),
+    (
+        "memory_search",
+        {"query": "turn", "mode": "structure"},
+        "mode: 'structure' is not one of hybrid, literal, structural",
+    ),
+    ("memory_search", {"q": "turn"}, "q: no such argument; there are query, "),
+    ("memory_search", {"query": 7}, "query: a text expected"),
+    ("memory_read", {}, "ids: needed"),
+    ("memory_read", {"ids": []}, "ids: needed, not empty"),
 ]
 
 
