@@ -19,6 +19,7 @@ from ..requests import questions
 from ..requests.admission import work
 from ..requests.answers import answer
 from ..search.api import endpoint
+from ..search.forms import whole_number
 
 MOST_ROWS = 1_000
 ROWS = 100
@@ -103,8 +104,9 @@ def _read(name: str, text: str) -> Any:
         return text.lower() in YES
     if name not in ("limit", "budget", "hops"):
         return text
-    if not text.isascii() or not text.isdigit() or len(text) > 9 or not int(text):
+    number = whole_number(text)
+    if not number:
         raise BadInputError(f"{name}: a whole number of at least 1 expected", name)
-    if name == "limit" and int(text) > MOST_ROWS:
+    if name == "limit" and number > MOST_ROWS:
         raise BadInputError(f"{name}: at most {MOST_ROWS:,}", name)
-    return int(text)
+    return number

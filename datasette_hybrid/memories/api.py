@@ -27,7 +27,7 @@ from ..requests.admission import work, writing
 from ..requests.answers import answer, refusal
 from ..requests.frame import hybrid_path
 from ..search.api import endpoint, following_url
-from ..search.forms import values
+from ..search.forms import values, whole_number
 from ..vaults.vault import Vault
 from . import posted
 
@@ -115,9 +115,10 @@ def _size(datasette: Any, given: Mapping[str, list[str]]) -> int:
         return min(int(datasette.setting("default_page_size")), greatest)
     if said == "max":
         return greatest
-    if not said.isascii() or not said.isdigit() or not 1 <= int(said) <= greatest:
+    number = whole_number(said)
+    if number is None or not 1 <= number <= greatest:
         raise BadInputError(f"_size: 1 to {greatest}, or max, expected", "_size")
-    return int(said)
+    return number
 
 
 def _place(given: Mapping[str, list[str]]) -> tuple[str, str] | None:

@@ -127,17 +127,21 @@ def last(given: Mapping[str, Any], name: str) -> str:
     return (values(given, name) or [""])[-1]
 
 
+def whole_number(said: str) -> int | None:
+    """The whole number that a text says; None for anything else, and for more than nine digits."""
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 10 else None
+
+
 def whole(
-    given: Mapping[str, Any], name: str, usual: int, *, least: int = 0, most: int = 999_999_999
+    given: Mapping[str, Any], name: str, usual: int, *, least: int = 0, most: int | None = None
 ) -> int:
     """A whole number that was said, else the ``usual`` one. Raises BadInputError."""
     said = last(given, name)
-    if not said:
-        return usual
-    digits = said.isascii() and said.isdigit() and len(said) < 10
-    if not digits or not least <= int(said) <= most:
-        raise BadInputError(f"{name}: {least} to {most:,} expected", name)
-    return int(said)
+    number = whole_number(said) if said else usual
+    if number is None or number < least or (most is not None and number > most):
+        bounds = "a whole number" if most is None else f"{least} to {most:,}"
+        raise BadInputError(f"{name}: {bounds} expected", name)
+    return number
 
 
 def _choices(

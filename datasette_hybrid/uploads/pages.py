@@ -25,7 +25,7 @@ from ..requests.answers import answer
 from ..requests.cross_site import comes_from_elsewhere, is_forged
 from ..requests.frame import hybrid_path, page, render
 from ..search.api import absolute_url, endpoint
-from ..search.forms import last, values
+from ..search.forms import last, values, whole_number
 from ..vaults.embedding import EmbeddingNow
 from ..vaults.vault import Vault
 from .files import FILES_LIMIT, UPLOAD_LIMIT, Upload, read_upload, sources, taken
@@ -165,9 +165,8 @@ async def _listed(request: Any, vault: Vault, job: Job) -> dict[str, Any] | None
     scope, ids = asker.get().on(vault.database).decrypt, job.written_ids
     if job.running or vault.locked or not scope or not ids:
         return None
-    said = last(questions.arguments(request), "from")
-    named = int(said) if said.isascii() and said.isdigit() and len(said) < 7 else 1
-    first = max(1, min(named, len(ids)))
+    named = whole_number(last(questions.arguments(request), "from")) or 1
+    first = min(named, len(ids))
     page, behind = ids[first - 1 : first - 1 + AT_ONCE], first + AT_ONCE
 
     def titles() -> list[tuple[str, str]]:

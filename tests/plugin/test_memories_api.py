@@ -95,6 +95,7 @@ async def test_a_host_that_is_no_address_gets_a_path_to_the_next_page(
         ("?_size=many", "_size"),
         ("?_size=0", "_size"),
         ("?_size=1001", "_size"),
+        (f"?_size={5_000 * '1'}", "_size"),
         ("?_next=nonsense", "_next"),
         ("?_next=2024-05-01,1", "_next"),
         ("?colour=red", "colour"),
