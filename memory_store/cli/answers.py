@@ -78,8 +78,9 @@ def print_answer(
         ways = accounts(response)
     before = None
     for row in response.rows:
-        if response.certain and row.band == WEAK and before not in (None, WEAK):
-            click.echo(styled("These may fit\n", DIM, colour))
+        if response.certain is not None and row.band == WEAK and before != WEAK:
+            none = "" if response.certain else "None is certain. "
+            click.echo(styled(f"{none}These may fit\n", DIM, colour))
         before = row.band
         lines = result_lines(row, columns(), colour, by_ref=by_ref, pages=pages)
         if row.id in ways:

@@ -49,6 +49,8 @@ async def test_what_is_certain_stands_apart_from_what_may_fit(served: Served) ->
     unsure = soup(await root.get("?q=zeppelin+hangar&recipe=gnosis"))
     assert "certain" not in unsure.select_one("[data-said]").get_text()
     assert unsure.select(".hy-may-fit") == []
+    nonsense = soup(await root.get("?q=xyzzy+plugh&rerank=0"))
+    assert nonsense.select_one(".hy-may-fit").get_text() == "None is certain. These may fit"
 
 
 async def test_the_words_looked_for_are_marked_in_titles(served: Served) -> None:
