@@ -25,7 +25,14 @@ from memory_store.index.segment import IndexEntry, build
 from memory_store.index.snapshot import Part, Snapshot
 from memory_store.index.vectors import VectorHits
 from memory_store.records import Memory
-from memory_store.session.entries import Indexable, Making, Windows, embedded_text, index_entries
+from memory_store.session.entries import (
+    Indexable,
+    Making,
+    TermHashes,
+    Windows,
+    embedded_text,
+    index_entries,
+)
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.settings import CollectionSettings
 
@@ -91,6 +98,7 @@ class PlainPart(Ranker):
 
     def __init__(self, sealed: SealedPart) -> None:
         numbers = PlainNumbers()
+        self._hashes = TermHashes(numbers)  # type: ignore[arg-type]
         self._sealed = sealed
         self._exact: list[npt.NDArray[np.float32]] = []
         self._from_model = 0
@@ -128,7 +136,7 @@ class PlainPart(Ranker):
             }
             yield from index_entries(
                 [item],
-                Making(None, numbers, CollectionSettings("", **made_with)),  # type: ignore[arg-type]
+                Making(None, self._hashes, CollectionSettings("", **made_with)),  # type: ignore[arg-type]
                 reuse=lambda _, windows=windows: windows,
             )
 

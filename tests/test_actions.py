@@ -194,7 +194,7 @@ def unwritable(
     for_reading = file_access(store.path, immutable=True)
     if is_address(store.path):
         for_reading = FileAccess("its server is a standby")
-    monkeypatch.setattr(unlock, "file_access", lambda path: for_reading)
+    monkeypatch.setattr(unlock, "check_is_vault", lambda path, access: for_reading)
     return MemoryStore.open(store.path, key_file=key_file)
 
 

@@ -238,7 +238,7 @@ def test_a_collection_is_shared_and_taken_back_in_the_terminal(
     early = run("list", str(vault.path), *hers)
     assert early.exit_code == 3
     assert "wrong key file" in early.stderr
-    assert "only while something is shared with you" in early.stderr
+    assert "only while something in it is shared with you" in early.stderr
     assert run(*share, "--fingerprint", fingerprint).exit_code == 0
     assert len(json.loads(run("list", str(vault.path), "--json", *hers).stdout)) == 5
     listed = run("keys", "holders", str(vault.path), *opening).stdout

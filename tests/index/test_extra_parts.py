@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 from msgspec import Struct
 
-from memory_store.crypto.blinding import Blinder
 from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.index.extras import Records
 from memory_store.index.kinds import KINDS
 from memory_store.records import Memory
 from memory_store.scopes import NOTHING, Limits, Scope
-from memory_store.session.entries import RECORDS
+from memory_store.session.entries import RECORDS, Analysed
 from memory_store.session.extras import record_of, records
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
@@ -31,7 +30,7 @@ class Shouted(Struct):
 SHOUTED = Records("shouted", Shouted)
 
 
-def shouted(memory: Memory, language: str, blinder: Blinder) -> Shouted:
+def shouted(memory: Memory, analysed: Analysed) -> Shouted:
     return Shouted([word for word in memory.text.split() if word.isupper()])
 
 

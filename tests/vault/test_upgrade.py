@@ -172,7 +172,8 @@ def test_a_file_that_may_not_be_written_is_read_by_the_rules_of_before(
     old: Path, key: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     access = FileAccess("as a test wants it", "mode=ro")
-    monkeypatch.setattr("memory_store.session.unlock.file_access", lambda path: access)
+    found = "memory_store.session.unlock.check_is_vault"
+    monkeypatch.setattr(found, lambda path, given: access)
     with MemoryStore.open(old, key_file=key) as store:
         assert store.search("the", mode="keyword").counts
         assert store.verify()["failures"] == []
