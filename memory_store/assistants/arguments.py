@@ -5,11 +5,9 @@ Boundary: descriptions are constants. None of them quotes a memory.
 
 # Annotations are not postponed: the schemas are made from them.
 
-import re
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
-from msgspec.structs import fields
 
 BUDGET, LEAST_BUDGET, MOST_BUDGET = 2_000, 100, 20_000  # tokens of an answer
 MOST_AT_ONCE = 50  # memories in one call
@@ -105,39 +103,3 @@ class Tasks(Struct, frozen=True, forbid_unknown_fields=True):
     collection: Names = []
     limit: Annotated[int, Meta(ge=1, le=100)] = 20
     budget: Budget = BUDGET
-
-
-_KINDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "a text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "an object",
-}
-_BOUNDS = {">=": "of at least", "<=": "of at most"}
-_EXPECTED = re.compile(r"Expected `(\w+)(?:[^`]*)`(?: of length)?(?: ([<>]=) (\d+))?")
-_PLACE = re.compile(r" - at `\$\.?(.*)`$")
-
-
-def plain_refusal(message: str, takes: type[Struct]) -> str:
-    """What msgspec says of arguments, in plain words: which one is meant, and what would do."""
-    place = _PLACE.search(message)
-    name = place[1] if place else ""
-    if wanted := _EXPECTED.match(message):
-        kind, bound, number = wanted.groups()
-        limit = f" {_BOUNDS[bound]} {int(number):,}" if bound else ""
-        unit = {"str": " characters", "array": " entries"}.get(kind, "") if bound else ""
-        reason = f"{_KINDS.get(kind, kind)}{limit}{unit} expected"
-        if number == "1" and unit:
-            reason = "needed, not empty"
-    elif message.startswith("Invalid enum value"):
-        kinds = [one.type for one in fields(takes) if one.encode_name == name]
-        choices = get_args(get_args(kinds[0])[0]) or get_args(kinds[0])
-        reason = f"{message.split(chr(39))[1]!r} is not one of {', '.join(choices)}"
-    else:
-        within, name = f" in {name}" if name else "", message.split("`")[1]
-        known = ", ".join(one.encode_name for one in fields(takes))
-        reason = f"needed{within}" if "missing" in message else f"no such argument{within}"
-        reason += "" if within or "missing" in message else f"; there are {known}"
-    return f"{name or 'arguments'}: {reason}"

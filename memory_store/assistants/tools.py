@@ -23,19 +23,11 @@ from memory_store.assistants.answers import (
     WereRead,
     size,
 )
-from memory_store.assistants.arguments import (
-    Add,
-    Find,
-    Read,
-    Start,
-    Survey,
-    Tasks,
-    Update,
-    plain_refusal,
-)
+from memory_store.assistants.arguments import Add, Find, Read, Start, Survey, Tasks, Update
 from memory_store.assistants.assistant import ORDER, RIGHTS, Access, Assistant, RefusedError
 from memory_store.assistants.reads import DATA
 from memory_store.errors import BadInputError
+from memory_store.records.refusals import refusal
 
 
 class Tool(Struct, frozen=True):
@@ -86,8 +78,8 @@ def call(assistant: Assistant, name: str, arguments: Mapping[str, Any] | None) -
     try:
         given = msgspec.convert(dict(arguments or {}), tool.takes)
     except msgspec.ValidationError as error:
-        refusal = plain_refusal(str(error), tool.takes)
-        raise BadInputError(f"{name}: {refusal}", "arguments") from None
+        place, reason = refusal(error, tool.takes)
+        raise BadInputError(f"{name}: {place or 'arguments'}: {reason}", "arguments") from None
     answer: dict[str, Any] = msgspec.to_builtins(tool.work(assistant, given))
     return answer
 

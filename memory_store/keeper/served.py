@@ -1,7 +1,7 @@
 """Where a vault is served on this machine, so that commands can lead to its pages.
 
-Boundary: the address is kept in a folder that only this user can open, beside the sockets. There
-is no token in it: whoever goes to the address signs in as usual.
+Boundary: the address is kept in a folder that only this user can open, beside the sockets. The
+address holds no token: you sign in there as usual.
 """
 
 from __future__ import annotations

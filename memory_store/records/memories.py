@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct, field
 
 from memory_store.errors import BadInputError
+from memory_store.records.refusals import refusal
 from memory_store.records.visibility import ForSearchers, UnlessStrict
 
 TYPES = (
@@ -34,14 +35,6 @@ TYPES = (
 """The kinds of memory. Each also exists as ``<type>_done``, for completed ones."""
 
 DONE_SUFFIX = "_done"
-
-EXPECTED = {
-    "str": "text expected",
-    "array": "a list of texts expected",
-    "object": "an object expected",
-    "int": "a whole number expected",
-    "bool": "true or false expected",
-}
 
 
 class MemoryDraft(Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,18 +98,8 @@ def read_record(record: type[R], values: Any) -> R:
         said = {name: value for name, value in values.items() if value is not None}
         return msgspec.convert(said, record)
     except msgspec.ValidationError as error:
-        name, reason = _refusal(str(error), record)
-        raise BadInputError(f"{name}: {reason}", name) from None
-
-
-def _refusal(message: str, record: type[Struct]) -> tuple[str, str]:
-    """The field that msgspec refuses, and what is wrong with it."""
-    if wrong := re.search(r"^Expected `(\w+).* `\$\.(\w+)(\[?)", message):
-        kind, name, inside = wrong.groups()
-        return name, "a list of texts expected" if inside else EXPECTED[kind]
-    name = message[message.index("`") + 1 : -1]
-    fields = ", ".join(record.__struct_encode_fields__)
-    return name, "needed" if "missing" in message else f"no such field; there are {fields}"
+        place, reason = refusal(error, record)
+        raise BadInputError(f"{place}: {reason}", re.split(r"\W", place)[0]) from None
 
 
 class Memory(Struct, frozen=True):

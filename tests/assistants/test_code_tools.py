@@ -131,8 +131,9 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
         {"query": "turn", "mode": "structure"},
         "mode: 'structure' is not one of hybrid, literal, structural",
     ),
-    ("memory_search", {"q": "turn"}, "q: no such argument; there are query, "),
-    ("memory_search", {"query": 7}, "query: a text expected"),
+    ("memory_search", {"q": "turn"}, "q: no such field; there are query, "),
+    ("memory_search", {"query": 7}, "query: text expected"),
+    ("memory_search", {"status": "o'er"}, "status: .*o'er.* is not one of open, done, all"),
     ("memory_read", {}, "ids: needed"),
     ("memory_read", {"ids": []}, "ids: needed, not empty"),
 ]
