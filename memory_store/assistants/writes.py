@@ -130,7 +130,7 @@ def _near(store: MemoryStore, new: New) -> tuple[Sequence[Listed], Sequence[List
             known.append(memory)
         elif near[memory.id] >= REPLACES and set(new.topics) & set(memory.topics):
             older.append(memory)
-    return tuple(listed(known)), tuple(listed(older))
+    return listed(known) or (), listed(older) or ()
 
 
 def _alike(store: MemoryStore, words: Sequence[str]) -> Iterator[SearchResult]:
