@@ -18,8 +18,8 @@ Values = npt.NDArray[np.float64]
 
 DEPTH = 10
 DISCOUNTS = 1.0 / np.log2(np.arange(2, DEPTH + 2))
-SCALES = np.array([1.0, 1.0, 1.0, 0.2, 0.5, 1.0])  # what a step of 1 is for each feature
-START = np.array([0.5, 0.1, 0.7, 0.2, 0.0, 0.4])
+SCALES = np.array([1.0, 1.0, 1.0, 0.15, 0.5, 1.0])  # what a step of 1 is for each feature
+START = np.array([0.5, 0.1, 0.7, 0.15, 0.0, 0.4])
 STEPS = (-1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0)
 ROUNDS = 3  # each with steps half as long
 WORTH = 1e-4  # what a step must gain
