@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory_store.errors import LockedError, NotFoundError
-from memory_store.records import MemoryLinks
+from memory_store.records import MemoryDraft, MemoryLinks
 from memory_store.scopes import Scope
 from memory_store.store import MemoryStore
 
@@ -129,6 +129,20 @@ def test_related_memories_say_why(linked: MemoryStore) -> None:
     assert first.score >= found[-1].score
     assert all(0 < one.score <= 1 for one in found)
     assert linked.find_id("flat/Rent.md") not in {one.id for one in found}
+
+
+def test_related_source_code_is_called_by_its_path(store: MemoryStore) -> None:
+    files = [
+        MemoryDraft("KEY = 1", title="__init__.py", type="code", ref=ref)
+        for ref in ("a/__init__.py", "b/__init__.py")
+    ]
+    note = MemoryDraft("See [[a/__init__.py]] and [[b/__init__.py]].", title="Keys", ref="keys.md")
+    store.add_many([*files, note], embed=False)
+    found = store.related("a/__init__.py")
+    assert {(one.title, one.shown) for one in found} == {
+        ("Keys", "Keys"),
+        ("__init__.py", "b/__init__.py"),
+    }
 
 
 def test_links_survive_an_export_a_backup_and_new_keys(

@@ -21,6 +21,7 @@ from memory_store.records import (
     DONE_SUFFIX,
     Linked,
     Memory,
+    MemoryHead,
     MemoryLinks,
     Related,
     SealedMemory,
@@ -117,7 +118,8 @@ def _links_of(
         sources.setdefault(other, kind)
     shown_back = [*sources][:MOST_BACK]
     texts = {one.id: one for one in _opened(vault, shown_back)} if around else {}
-    titles = _named(vault, [*[*targets][:MOST_OUT], *(() if around else shown_back)])
+    shown = [*[*targets][:MOST_OUT], *(() if around else shown_back)]
+    titles = _named(vault, open_heads(vault, shown))
     titles |= {one: _name(memory) for one, memory in texts.items()}
     return MemoryLinks(
         memory.id,
@@ -171,12 +173,14 @@ def _opened(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
     return shown(vault, [one for one in open_all(vault, ids) if not isinstance(one, SealedMemory)])
 
 
-def _named(vault: OpenVault, ids: Sequence[str]) -> dict[str, tuple[str, str, str, str]]:
+def _named(
+    vault: OpenVault, heads: Mapping[str, MemoryHead]
+) -> dict[str, tuple[str, str, str, str]]:
     """Id → id, title, type and collection; opens no text but of those without a title."""
     snapshot = vault.snapshot()
     found = {
         one: (one, head.title, snapshot.type(ordinal), head.collection)
-        for one, head in open_heads(vault, ids).items()
+        for one, head in heads.items()
         if (ordinal := snapshot.ordinal_of(one)) is not None
     }
     untitled = [one for one, (_, title, *_) in found.items() if not title.strip()]
@@ -221,9 +225,15 @@ def related(
         scores[other] = 1 - (1 - scores.get(other, 0.0)) * (1 - gain)
         reasons[other].insert(0, reason)
     best = sorted(scores, key=lambda one: (-scores[one], one))[: BESIDE * limit]
-    names = _named(vault, best)
+    heads = open_heads(vault, best)
+    names = _named(vault, heads)
     return [
-        Related(*names[one], round(scores[one], 4), tuple(dict.fromkeys(reasons[one])))
+        Related(
+            *names[one],
+            round(scores[one], 4),
+            tuple(dict.fromkeys(reasons[one])),
+            heads[one].ref if names[one][2].removesuffix(DONE_SUFFIX) == CODE else None,
+        )
         for one in best
         if one in names
     ][:limit]

@@ -16,7 +16,7 @@ from memory_store.records.links import MENTION
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
-RELATED = ("id", "title", "type", "collection", "score", "why")
+RELATED = ("id", "title", "type", "collection", "score", "why", "ref")
 
 
 @vault_command()
@@ -83,7 +83,7 @@ def related(store: MemoryStore, id: str, limit: int, form: str) -> None:
     colour = colour_wanted()
     lines = (
         f"{one.score:.2f}  {styled(one.id[:SHORT_ID], DIM, colour)}  "
-        f"{printable_line(one.title or 'Untitled')}  {styled(', '.join(one.why), DIM, colour)}"
+        f"{printable_line(one.shown)}  {styled(', '.join(one.why), DIM, colour)}"
         for one in found
     )
     write_rows(form, [one.as_dict() for one in found], RELATED, lines)

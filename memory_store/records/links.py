@@ -77,7 +77,7 @@ class Unfolded(Struct, frozen=True):
 
 class Related(JsonRecord, frozen=True):
     """A memory near another one. ``why`` says by what, the strongest reason first; ``score`` is
-    between 0 and 1."""
+    between 0 and 1. ``ref`` is the path of source code, and null for others."""
 
     id: str
     title: str
@@ -85,3 +85,9 @@ class Related(JsonRecord, frozen=True):
     collection: str
     score: float
     why: tuple[str, ...]
+    ref: str | None = None
+
+    @property
+    def shown(self) -> str:
+        """What a list calls it: source code by its path, for many files have one name."""
+        return self.ref or self.title or "Untitled"
