@@ -279,5 +279,5 @@ async def test_a_grant_that_is_withdrawn_is_gone_for_the_next_call(served: Serve
         found = await session.call_tool("memory_search", {"query": "plums diary"})
         assert "plums" not in json.dumps(found.structured_content)
         served.vault.lock()
-        with pytest.raises(Exception, match="in a browser|423"):
+        with pytest.raises(Exception, match=r"in a browser|423"):
             await session.call_tool("tasks", {})
