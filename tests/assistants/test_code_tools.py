@@ -117,7 +117,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("code_context", {"collection": ["attic"]}, "no collection 'attic'; there is: notes"),
     (
         "memory_search",
-        {"query": "def (", "mode": "structural", "language": "python"},
+        {"query": "fn main() {}", "mode": "structural", "language": "python"},
         "cannot be read as python; it can be as",
     ),
     (
