@@ -122,6 +122,11 @@ def search(
         _choose(store, words, options)
         return
     asked = search_request(text_or_stdin(words).strip() if words == "-" else words, **options)
+    if not asked.asks:
+        typing = ", or memory-store search -i to search while you type" if at_terminal() else ""
+        raise BadInputError(
+            f"Say what you look for, for example: memory-store search spare key{typing}", "q"
+        )
     show_answer(store, asked, form, page, by_ref=in_folder is not None)
 
 
