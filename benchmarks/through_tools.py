@@ -67,7 +67,7 @@ def measured(part: Part, count: Callable[[str], int]) -> dict[str, float]:
             for number, question in part.queries.items():
                 wanted = [ids[one] for one in part.judgements[number]]
                 asked = {"query": question, "limit": AT, "budget": MOST_BUDGET}
-                rows = call(assistant, "memory_search", asked)["results"]
+                rows = call(assistant, "memory_search", {**asked, "format": "json"})["results"]
                 tools.append(recall((row["id"] for row in rows), wanted))
                 rows = store.search(question, limit=AT, expand=False).rows
                 library.append(recall((row.id for row in rows), wanted))

@@ -111,6 +111,17 @@ def test_what_may_not_be_read_is_no_target_no_backlink_and_in_no_count(store: Me
         unread.links(secret.id)
 
 
+def test_a_memory_with_the_id_of_a_deleted_one_has_none_of_its_links(store: MemoryStore) -> None:
+    store.collections.create("secret")
+    lease = store.add("The lease.", title="Lease")
+    gone = store.add("Plans. See [[Lease]].", title="Plans", collection="secret").id
+    assert store.links(lease.id).back_total == 1
+    store.delete(gone)
+    store.add("Nothing.", title="Nothing", id=gone)
+    assert store.links(gone).out == []
+    assert store.links(lease.id).back_total == 0
+
+
 def test_related_memories_say_why(linked: MemoryStore) -> None:
     (first, *_) = found = linked.related("flat/Rent.md")
     assert {one.title for one in found} >= {"Home", "Lease"}

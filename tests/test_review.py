@@ -44,6 +44,15 @@ def test_equal_texts_are_a_pair_without_vectors_too(store: MemoryStore) -> None:
     assert pair.near == 1.0
 
 
+@pytest.mark.parametrize("said", [5, None, [None, ["x"]], {"a": 1}])
+def test_metadata_that_makes_no_sense_spoils_no_review(store: MemoryStore, said: object) -> None:
+    old = store.add(f"{KEY}.", created="2024-01-01", metadata={"distinct_from": said})
+    new = store.add(f"{KEY}!", created="2025-01-01", metadata={"distinct_from": said})
+    assert same(store) == [(new.id, old.id)]
+    store.review.keep(new.id, old.id)
+    assert same(store) == []
+
+
 def test_the_beginning_of_a_memory_is_words_without_marks(store: MemoryStore) -> None:
     store.add("## Early\n\nSee [[Ferry|the *ferry*]]. " + "At five sharp, says it. " * 40)
     begins = next(one.begins for one in store.review.list().untagged)

@@ -91,7 +91,7 @@ def keep(opened: Opened, one: str, other: str, *, group: str = "") -> None:
     """Keep both of a pair: they are not shown as one again. ``group`` is what the trash calls this
     change (empty: a random name). Raises NotFoundError."""
     newer, older = _opened_pair(opened.vault, one, other)
-    said = [*newer.metadata.get(DISTINCT, ()), older.id]
+    said = [*_kept_ids(newer), older.id]
     change = MemoryChange(newer.id, metadata={**newer.metadata, DISTINCT: said})
     changes = [replace(change, expected_version=newer.version)]
     if CONFLICT_OF in older.metadata:
@@ -201,10 +201,13 @@ def _both(
 
 
 def _kept_beside(newer: Memory, older: Memory) -> bool:
-    return any(
-        other.id in one.metadata.get(DISTINCT, ())
-        for one, other in ((newer, older), (older, newer))
-    )
+    return older.id in _kept_ids(newer) or newer.id in _kept_ids(older)
+
+
+def _kept_ids(memory: Memory) -> list[str]:
+    """The memories that one is kept beside: its metadata may say anything."""
+    said = memory.metadata.get(DISTINCT)
+    return [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
 
 
 def _may_replace(newer: Memory, older: Memory) -> bool:

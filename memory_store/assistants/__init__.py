@@ -5,7 +5,8 @@ arguments  what each tool takes
 answers    what each tool answers, within a budget
 reads      the tools that read
 writes     the tools that write
-tools      all six, as a model sees them
+task_plan  the day that a task is due, and its steps
+tools      all of them, as a model sees them
 server     the same as an MCP server on standard input and output
 http       the same for one request that another server was sent
 clients    the entry of that server in an assistant's own configuration

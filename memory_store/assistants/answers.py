@@ -24,6 +24,7 @@ class Listed(Struct, frozen=True, omit_defaults=True):
     id: str
     title: str = ""
     created: str = ""
+    due: str = ""
 
 
 class Result(Struct, frozen=True, omit_defaults=True):
@@ -40,10 +41,6 @@ class Result(Struct, frozen=True, omit_defaults=True):
     topics: Sequence[str] = ()
     collection: str = ""
     superseded_by: str = ""
-
-
-COLUMNS = ("id", "title", "preview", "score", "type", "created")
-"""Of a compact answer; and ``place``, where a row has one."""
 
 
 class Area(Struct, frozen=True, omit_defaults=True):
@@ -103,6 +100,8 @@ class Whole(Struct, frozen=True, omit_defaults=True):
     title: str = ""
     type: str = ""
     created: str = ""
+    due: str = ""
+    steps: str = ""
     topics: Sequence[str] = ()
     collection: str = ""
     valid_from: str = ""

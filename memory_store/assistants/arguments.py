@@ -52,7 +52,7 @@ class Find(Struct, frozen=True, forbid_unknown_fields=True):
     like: Annotated[str, Meta(description="Id of a memory to find others like")] = ""
     deep: Annotated[bool, Meta(description="Look further, slower")] = False
     budget: Budget = BUDGET
-    format: Literal["json", "compact"] = "json"
+    format: Literal["shorter", "json", "compact"] = "shorter"
     continue_: Annotated[str, Meta(description="continue of the last answer")] = field(
         default="", name="continue"
     )
@@ -73,7 +73,9 @@ class New(Struct, frozen=True, forbid_unknown_fields=True):
     topics: Names = []
     collection: str = ""
     parent: Annotated[str, Meta(description="Id: a result's task")] = ""
+    valid_from: str = ""
     valid_to: str = ""
+    due: str = ""
 
 
 class Add(Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,6 +92,8 @@ class Update(Struct, frozen=True, forbid_unknown_fields=True):
     add_topics: Names = []
     remove_topics: Names = []
     valid_to: str | None = None
+    due: str | None = None
+    tick: Annotated[list[int], Meta(description="Steps (- [ ]) to tick, from 1")] = []
     done: Annotated[bool | None, Meta(description="Complete it, or open it again")] = None
     supersede: Annotated[
         str | None, Meta(description="New text: the old memory stays, valid until now")
@@ -99,6 +103,7 @@ class Update(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Tasks(Struct, frozen=True, forbid_unknown_fields=True):
     status: Literal["open", "done", "all"] = "open"
+    due_by: str = ""
     topic: Names = []
     collection: Names = []
     limit: Annotated[int, Meta(ge=1, le=100)] = 20

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from memory_store import access
 from memory_store.access import STRICT
 from memory_store.assistants.answers import (
-    COLUMNS,
     CUT,
     Area,
     Found,
@@ -33,6 +33,7 @@ from memory_store.assistants.answers import (
 )
 from memory_store.assistants.arguments import MOST_BUDGET, Find, Read, Start, Survey, Tasks
 from memory_store.assistants.assistant import RIGHTS, WITHHELD, Assistant, RefusedError
+from memory_store.assistants.task_plan import due, due_first, ticked
 from memory_store.records import (
     LandscapeRegion,
     Memory,
@@ -63,7 +64,7 @@ def start(assistant: Assistant, given: Start) -> Started:
             one.name: [*_said(one)][:BRIEF] for one in store.landscape().regions[:BRIEF_REGIONS]
         },
         preferences=listed(store.list(type="preference", limit=10)),
-        open_tasks=listed(store.list(type="task", status="open", limit=10)),
+        open_tasks=listed(due_first(store)[:10]),
         newest=listed(store.list(limit=10)),
     )
     if assistant.last_came:
@@ -176,14 +177,11 @@ def _linked(assistant: Assistant, found: Sequence[WasRead], left: int) -> list[W
 
 
 def tasks(assistant: Assistant, given: Tasks) -> Listing:
-    """Tasks, the newest first, each with the beginning of its text."""
-    found = assistant.reader.list(
-        type="task",
-        status=given.status,
-        topic=tuple(given.topic),
-        collection=tuple(given.collection),
-        limit=given.limit,
-    )
+    """Tasks, what is due first, then the newest; each with the beginning of its text."""
+    topic, collection = tuple(given.topic), tuple(given.collection)
+    found = due_first(
+        assistant.reader, given.due_by, status=given.status, topic=topic, collection=collection
+    )[: given.limit]
     title, shown = min(TITLE, given.budget // 8), min(TASK, given.budget // 2)
     short = [Whole(one.id, title=one.title[:title]) for one in found]
     whole = [replace(head(one), title=one.title[:TITLE], text=one.text[:shown]) for one in found]
@@ -207,6 +205,8 @@ def head(memory: Memory) -> WasRead:
         title=memory.title,
         type=memory.type,
         created=memory.created[:10],
+        due=due(memory),
+        steps=ticked(memory.text),
         topics=memory.topics,
         collection=memory.collection,
         valid_from=memory.valid_from or "",
@@ -222,7 +222,7 @@ def listed(memories: Sequence[Memory]) -> list[Listed]:
     from memory_store.titles import shown_title
 
     return [
-        Listed(one.id, shown_title(one.title, one.text)[:TITLE], one.created[:10])
+        Listed(one.id, shown_title(one.title, one.text)[:TITLE], one.created[:10], due(one))
         for one in memories
     ]
 
@@ -264,18 +264,21 @@ def _searched(
 
 
 def _page(rows: Sequence[Result], response: SearchResponse, given: Find) -> Found:
-    compact = given.format == "compact"
-    columns = (*COLUMNS, "place") if any(one.place for one in rows) else COLUMNS
-    return Found(
-        [[getattr(one, name) for name in columns] for one in rows] if compact else rows,
+    long = Found(
+        rows,
         counts=response.counts,
-        columns=columns if compact else (),
         certain=response.certain,
         continue_=response.next or "",
         nearest=response.nearest or "",
         degraded=(*response.corrections, *response.degraded),
-        topics=dict(response.topics) if compact else {},
     )
+    if given.format == "json":
+        return long
+    said = [msgspec.to_builtins(one) for one in rows]
+    columns = [name for name in Result.__struct_fields__ if any(name in one for one in said)]
+    table = [[getattr(one, name) for name in columns] for one in rows]
+    short = replace(long, results=table, columns=columns, topics=dict(response.topics))
+    return short if given.format == "compact" or size(short) < size(long) else long
 
 
 def _fits(page: Found, given: Find) -> bool:

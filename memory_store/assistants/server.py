@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from functools import partial
+from itertools import count
 from typing import Any, TextIO
 from urllib.parse import quote, unquote
 
@@ -64,6 +65,8 @@ PROMPTS = {
     ),
 }
 DEFAULT_SINCE = "7d"
+PROGRESS_SECONDS = 1.0
+AT_WORK = "at work"
 
 
 Run = Callable[[Callable[[], Any], bool], Awaitable[Any]]
@@ -94,6 +97,20 @@ def server_for(
     )
 
 
+def one_at_a_time() -> Run:
+    """Does work in a thread, one after the other: a vault's writes wait for one another anyhow.
+
+    Reading that is cancelled is left alone, and the next begins. Writing is ended first: whole.
+    """
+    working = anyio.Lock()
+
+    async def in_thread(work: Callable[[], Any], writes: bool) -> Any:
+        async with working:
+            return await to_thread.run_sync(work, abandon_on_cancel=not writes)
+
+    return in_thread
+
+
 def serve(assistant: Assistant, database: str, *streams: TextIO) -> None:
     """Serve one assistant until it closes its input.
 
@@ -101,12 +118,7 @@ def serve(assistant: Assistant, database: str, *streams: TextIO) -> None:
     """
 
     async def serving() -> None:
-        working = anyio.Lock()  # one call at a time: a vault's writes wait for one another anyhow
-
-        async def in_thread(work: Callable[[], Any], _: bool) -> Any:
-            async with working:
-                return await to_thread.run_sync(work)
-
+        in_thread = one_at_a_time()
         address = partial(_address, database)
         changes = Changes(assistant, in_thread, address, address(LANDSCAPE))
         server = server_for(assistant, database, in_thread, changes)
@@ -154,20 +166,37 @@ def _listing(assistant: Assistant, run: Run) -> Callable[..., Awaitable[types.Li
 
 def _calling(assistant: Assistant, run: Run) -> Callable[..., Awaitable[Any]]:
     async def calling(context: Any, parameters: types.CallToolRequestParams) -> Any:
-        work = partial(call, assistant, parameters.name, parameters.arguments)
-        writes = any(one.name == parameters.name and one.needs != "read" for one in TOOLS)
-        try:
-            answer = await run(work, writes)
-        except MemoryStoreError as error:
-            return _failed(str(error))
-        except Exception:  # noqa: BLE001 - its words may quote a memory
-            return _failed(FAULT)
-        text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-        return types.CallToolResult(
-            content=[types.TextContent(type="text", text=text)], structured_content=answer
-        )
+        async with anyio.create_task_group() as beside:
+            beside.start_soon(_report_progress, context.session)
+            answer = await _answered(assistant, run, parameters)
+            beside.cancel_scope.cancel()
+        return answer
 
     return calling
+
+
+async def _answered(
+    assistant: Assistant, run: Run, parameters: types.CallToolRequestParams
+) -> types.CallToolResult:
+    work = partial(call, assistant, parameters.name, parameters.arguments)
+    writes = any(one.name == parameters.name and one.needs != "read" for one in TOOLS)
+    try:
+        answer = await run(work, writes)
+    except MemoryStoreError as error:
+        return _failed(str(error))
+    except Exception:  # noqa: BLE001 - its words may quote a memory
+        return _failed(FAULT)
+    text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text)], structured_content=answer
+    )
+
+
+async def _report_progress(session: Any) -> None:
+    """Tell a client that wants to know, every second, for how many a call has been at work."""
+    for seconds in count(1):
+        await anyio.sleep(PROGRESS_SECONDS)
+        await session.report_progress(float(seconds), message=AT_WORK)
 
 
 def _failed(message: str) -> types.CallToolResult:

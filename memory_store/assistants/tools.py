@@ -101,7 +101,7 @@ def _schema(record: type[Struct]) -> dict[str, Any]:
     for name, answer in _DESCRIBED.items():
         if name in components and record is not answer:
             components[name] = {"type": "object"}
-    found: dict[str, Any] = _inlined(components[record.__name__], components)
+    found: dict[str, Any] = _inlined(components[record.__name__], components, set())
     return found
 
 
@@ -115,14 +115,17 @@ def _without_null(schema: Any) -> Any:
     return several[0] if len(several) == 1 else inside
 
 
-def _inlined(schema: Any, components: Mapping[str, Any]) -> Any:
-    """A schema with what it refers to in its place, and without what a model has no use for."""
+def _inlined(schema: Any, components: Mapping[str, Any], seen: set[str]) -> Any:
+    """A schema with what it refers to in its place, the first time, and without what a model has
+    no use for."""
     if isinstance(schema, list):
-        return [_inlined(one, components) for one in schema]
+        return [_inlined(one, components, seen) for one in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
-        schema = components[schema["$ref"].rpartition("/")[2]]
+        name = schema["$ref"].rpartition("/")[2]
+        schema = {"type": "object"} if name in seen else components[name]
+        seen.add(name)
     dropped = {"title", "additionalProperties", "default"}
     if schema.get("type") == "object":
         dropped |= {"description"}  # the record's own: its fields say enough
@@ -130,10 +133,10 @@ def _inlined(schema: Any, components: Mapping[str, Any]) -> Any:
     inside = {name: value for name, value in schema.items() if name not in dropped}
     if "properties" in schema:
         inside["properties"] = {
-            name: _inlined(value, components) for name, value in schema["properties"].items()
+            name: _inlined(value, components, seen) for name, value in schema["properties"].items()
         }
         return inside
-    return {name: _inlined(value, components) for name, value in inside.items()}
+    return {name: _inlined(value, components, seen) for name, value in inside.items()}
 
 
 TOOLS: tuple[Tool, ...] = (
@@ -161,7 +164,7 @@ TOOLS: tuple[Tool, ...] = (
         reads.survey,
     ),
     Tool("memory_read", f"Read memories whole, by id. {DATA}", Read, WereRead, reads.read),
-    Tool("tasks", "List tasks, newest first.", Tasks, Listing, reads.tasks),
+    Tool("tasks", "List tasks, what is due first.", Tasks, Listing, reads.tasks),
     Tool(
         "code_context",
         "What a repository is: where it begins, what is used most.",

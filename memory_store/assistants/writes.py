@@ -7,18 +7,24 @@ What a new memory is like is looked for among those that it may read, and nowher
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from msgspec.structs import replace
 
 from memory_store.assistants.answers import Added, Listed, Updated, WereAdded
 from memory_store.assistants.arguments import Add, New, Update
 from memory_store.assistants.assistant import Assistant
-from memory_store.assistants.reads import TITLE
+from memory_store.assistants.reads import TITLE, listed
+from memory_store.assistants.task_plan import DUE, day, tick
 from memory_store.errors import BadInputError
-from memory_store.records import Memory, MemoryChange, MemoryDraft
+from memory_store.records import Memory, MemoryChange, MemoryDraft, SearchResult
 from memory_store.store import MemoryStore
 
 KNOWN = 0.93  # cosine from which a text says what a memory says already
 REPLACES = 0.70  # … from which it may take the place of an older one with a topic in common
-COMPARED = 1_000  # characters of a new text that are compared
+SHARED = 0.9  # of the pairs of words of two texts, from which they say the same
+COMPARED, COMPARED_WORDS = 1_000, 300  # characters of a new text that are looked for
 NEIGHBOURS = 5
 
 
@@ -63,11 +69,24 @@ def update(assistant: Assistant, given: Update) -> Updated:
         valid_to=given.valid_to,
         expected_version=given.version,
     )
+    if given.due is not None or given.tick:
+        change = _planned(store.get(given.id, refs=False), given, change)
     if change != MemoryChange(given.id, expected_version=given.version):
         store.edit_many([change], refs=False)
     if given.done is not None:
         (store.done if given.done else store.reopen)(given.id)
     return _shown(store.get(given.id, refs=False))
+
+
+def _planned(memory: Memory, given: Update, change: MemoryChange) -> MemoryChange:
+    """A change with another due day, and with steps ticked: of this version and no later one."""
+    if given.tick:
+        text = memory.text if given.text is None else given.text
+        change = replace(change, text=tick(text, given.tick))
+    if given.due is not None:
+        kept = {name: value for name, value in memory.metadata.items() if name != DUE}
+        change = replace(change, metadata=kept | ({DUE: day(given.due)} if given.due else {}))
+    return replace(change, expected_version=given.version or memory.version)
 
 
 def _shown(memory: Memory) -> Updated:
@@ -89,26 +108,54 @@ def _draft(assistant: Assistant, new: New) -> MemoryDraft:
         topics=tuple(new.topics),
         collection=new.collection or None,
         parent=new.parent or None,
+        valid_from=new.valid_from or None,
         valid_to=new.valid_to or None,
-        metadata={"by": assistant.name},
+        metadata={"by": assistant.name} | ({DUE: day(new.due)} if new.due else {}),
     )
 
 
-def _near(store: MemoryStore, new: New) -> tuple[list[Listed], list[Listed]]:
-    """Memories that say the same as a new text, and older ones that it may take the place of."""
-    words = " ".join(re.findall(r"\w+", new.text))[:COMPARED]  # no word of the query language
-    if not words or not store.stats()["vectors"]:
-        return [], []
-    found = store.search(words, mode="vector", limit=NEIGHBOURS, rerank=False, expand=False)
+def _near(store: MemoryStore, new: New) -> tuple[Sequence[Listed], Sequence[Listed]]:
+    """Memories that say the same as a new text, and older ones that it may take the place of.
+
+    The sealed indexes of words and of vectors say which few are opened for it. What is near in
+    meaning with another number in it (another rent, another day) says something else.
+    """
+    words = _words(new.text)
+    near = {row.id: row.vector_score or 0.0 for row in _alike(store, words)}
     known, older = [], []
-    for row in found.rows:
-        near = row.vector_score or 0.0
-        short = Listed(row.id, row.shown_title[:TITLE])
-        if near >= KNOWN:
-            known.append(short)
-        elif near >= REPLACES and set(new.topics) & set(row.topics):
-            older.append(short)
-    return known, older
+    for memory in [store.get(id_, refs=False) for id_ in near]:
+        said = _words(memory.text)
+        same = near[memory.id] >= KNOWN and _numbers(words) == _numbers(said)
+        if same or _shared(words, said) >= SHARED:
+            known.append(memory)
+        elif near[memory.id] >= REPLACES and set(new.topics) & set(memory.topics):
+            older.append(memory)
+    return listed(known) or (), listed(older) or ()
+
+
+def _alike(store: MemoryStore, words: Sequence[str]) -> Iterator[SearchResult]:
+    """Results that are near in words, and those near in meaning."""
+    text = " ".join(words)  # no mark of the query language
+    modes = ("keyword", "vector") if store.stats()["vectors"] else ("keyword",)
+    for mode, length in zip(modes, (COMPARED_WORDS, COMPARED), strict=False):
+        if said := text[:length].strip():
+            yield from store.search(
+                said, mode=mode, limit=NEIGHBOURS, rerank=False, expand=False
+            ).rows
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
+def _numbers(words: Sequence[str]) -> set[str]:
+    return {word for word in words if any(map(str.isdigit, word))}
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> float:
+    """How many of the pairs of neighbouring words two texts share: shingles of two (Broder)."""
+    ours, theirs = ({*pairwise((*words, ""))} for words in (one, other))
+    return len(ours & theirs) / max(1, len(ours | theirs))
 
 
 def _superseded(assistant: Assistant, given: Update) -> Updated:

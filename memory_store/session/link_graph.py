@@ -34,9 +34,9 @@ Asked = tuple[str, tuple[int, ...]]
 
 
 class _Noted(Struct, frozen=True):
-    """What is known of a memory's links: of a version of it."""
+    """What is known of a memory's links: ``of`` the row with this version and tag."""
 
-    version: int
+    of: tuple[int, bytes | None]
     collection: str
     names: Names
     asked: tuple[Asked, ...]
@@ -120,18 +120,20 @@ class LinkGraphs:
             snapshot = known.snapshot
             ordinals = snapshot.visible(openable).nonzero()[0]
             ids = snapshot.ids(ordinals)
-            versions = dict(zip(ids, snapshot.versions[ordinals].tolist(), strict=True))
+            versions, tags = snapshot.versions[ordinals].tolist(), snapshot.row_tags()
+            # an id may be of another memory by now, of the same version
+            rows_of = {one: (n, tags.get(one)) for one, n in zip(ids, versions, strict=True)}
             wanted = [
                 one
                 for one in ids
-                if (kept := self._noted.get(one)) is None or kept.version != versions[one]
+                if (kept := self._noted.get(one)) is None or kept.of != rows_of[one]
             ]
             for start in range(0, len(wanted), READ_AT_ONCE):
                 rows = storage.memories.rows(wanted[start : start + READ_AT_ONCE])
                 for row in rows.values():
                     if row.collection in openable:
                         head = open_head(vault.keyring, row, known)
-                        self._noted[row.id] = _noted(row.version, row.collection, head)
+                        self._noted[row.id] = _noted(rows_of[row.id], row.collection, head)
             graph = LinkGraph({one: self._noted[one] for one in ids if one in self._noted})
             self._graphs[openable] = snapshot, graph
             while len(self._graphs) > MOST_GRAPHS:
@@ -150,7 +152,7 @@ class LinkGraphs:
         self._graphs.clear()
 
 
-def _noted(version: int, collection: str, head: Mapping[str, Any]) -> _Noted:
+def _noted(of: tuple[int, bytes | None], collection: str, head: Mapping[str, Any]) -> _Noted:
     source, path = head["source"] or "", head["ref"] or ""
     written = head.get("links") or {}
     asked = [
@@ -161,7 +163,7 @@ def _noted(version: int, collection: str, head: Mapping[str, Any]) -> _Noted:
     others = [(kind, str(head[kind]).lower()) for kind in (PARENT, SUPERSEDES) if head[kind]]
     others += [(WIKI, target.lower()) for target in _texts(written.get(WIKI)) if _is_id(target)]
     titles = [head["title"] or "", *aliases(head["metadata"])]
-    return _Noted(version, collection, names_of(source, path, titles), tuple(asked), tuple(others))
+    return _Noted(of, collection, names_of(source, path, titles), tuple(asked), tuple(others))
 
 
 def aliases(metadata: Mapping[str, Any]) -> Iterable[str]:

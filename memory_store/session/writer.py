@@ -16,7 +16,7 @@ from itertools import accumulate
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.errors import ConflictError
+from memory_store.errors import ConflictError, NotFoundError
 from memory_store.index.layout import overwrite
 from memory_store.index.segment import IndexEntry, build, merge
 from memory_store.records import Memory
@@ -147,7 +147,10 @@ def _remove(
     The index says which tags go from the account: a row may be another one that was put back.
     """
     keeps = change is not None and vault.settings_in(storage).trash > 0
+    readable = vault.keyring.readable()
     for collection, ids in gone.items():
+        if collection not in readable:  # moved there meanwhile, or since an earlier version
+            raise NotFoundError(f"no memory {ids[0]!r} that you may change")
         known = vault.row_tags(ids)
         if keeps and change is not None:
             trash.keep(storage, vault.keyring, collection, ids, operation, change, known)

@@ -98,7 +98,7 @@ def test_a_pattern_finds_code_and_says_where_it_stands(shop: MemoryStore) -> Non
         {"query": "turn($KEY)", "mode": "structural", "language": "python"},
         {"query": "/turn\\(k.y\\)/", "mode": "literal"},
     ):
-        (first, *_) = call(helper, "memory_search", given)["results"]
+        (first, *_) = call(helper, "memory_search", {**given, "format": "json"})["results"]
         place, _, symbol = first["place"].partition(" ")
         assert (place, symbol) == ("boxes.py:1-7", "QuixoticBox")
         assert "first = turn(key)" in first["preview"]

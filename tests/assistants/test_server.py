@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,8 +17,11 @@ import pytest
 from memory_store.store import MemoryStore
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
-from mcp import ClientSession, StdioServerParameters
+from mcp import Client, ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+
+from memory_store.assistants.assistant import Assistant
+from memory_store.assistants.server import one_at_a_time, server_for
 
 
 @pytest.fixture
@@ -48,7 +52,7 @@ async def test_a_client_searches_reads_and_adds(notes: MemoryStore, key_file: Pa
         tools = (await session.list_tools()).tools
         assert {one.name for one in tools} >= {"memory_start", "memory_search", "memory_add"}
         assert next(one for one in tools if one.name == "memory_search").annotations.read_only_hint
-        found = await session.call_tool("memory_search", {"query": "spare key"})
+        found = await session.call_tool("memory_search", {"query": "spare key", "format": "json"})
         first = found.structured_content["results"][0]
         assert json.loads(found.content[0].text) == found.structured_content
         read = await session.call_tool("memory_read", {"ids": [first["id"]]})
@@ -142,3 +146,53 @@ async def test_the_trail_names_it_and_it_hears_what_is_new_since_it_came(
     async with connected(notes, key_file, "--name", "another") as session:
         begun = (await session.call_tool("memory_start", {})).structured_content
         assert "since_you_came" not in begun
+
+
+async def test_a_client_hears_of_a_long_call_and_may_cancel_it(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_store.assistants.server.PROGRESS_SECONDS", 0.01)
+    begun, heard, dropped = anyio.Event(), anyio.Event(), anyio.Event()
+
+    async def run(work: Any, writes: bool) -> Any:
+        begun.set()
+        try:
+            await heard.wait()
+        finally:
+            if not heard.is_set():
+                dropped.set()
+        return work()
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        assert (progress >= 1, message) == (True, "at work")
+        heard.set()
+
+    async with Client(server_for(Assistant(store), "notes", run)) as client:
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as calls:
+                calls.start_soon(client.call_tool, "tasks", {})
+                await begun.wait()
+                calls.cancel_scope.cancel()
+            await dropped.wait()
+            answer = await client.call_tool("tasks", {}, progress_callback=hear)
+        assert answer.structured_content == {"tasks": []}
+
+
+async def test_reading_that_is_cancelled_is_left_alone_and_writing_is_ended() -> None:
+    for writes in (False, True):
+        run, begun, go_on, ended = one_at_a_time(), threading.Event(), threading.Event(), []
+
+        def work() -> None:
+            begun.set()  # noqa: B023 - used at once
+            go_on.wait(30)  # noqa: B023
+            ended.append(True)  # noqa: B023
+
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(run, work, writes)
+            await anyio.to_thread.run_sync(begun.wait)
+            calls.cancel_scope.cancel()
+            if writes:
+                go_on.set()
+        assert bool(ended) is writes
+        assert await run(lambda: "the next", False) == "the next"
+        go_on.set()

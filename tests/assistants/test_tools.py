@@ -13,6 +13,7 @@ from memory_store.assistants.assistant import Access, Assistant, only
 from memory_store.assistants.server import tool as server_tool
 from memory_store.assistants.tools import TOOLS, call, tools_of
 from memory_store.errors import BadInputError, MemoryStoreError
+from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
 
 WITHOUT_CODE = [one.name for one in TOOLS if not one.of_code]
@@ -50,6 +51,16 @@ def added(store: MemoryStore, text: str, **fields: Any) -> str:
     given = {"memories": [{"text": text, **fields}]}
     found: str = call(assistant(store), "memory_add", given)["memories"][0]["id"]
     return found
+
+
+def rows_of(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The results of a search, whichever format it has: each with what it has of its columns."""
+    if "columns" not in found:
+        return list(found["results"])
+    rows = [dict(zip(found["columns"], row, strict=True)) for row in found["results"]]
+    return [
+        {name: said for name, said in row.items() if said not in ("", None, [])} for row in rows
+    ]
 
 
 @pytest.fixture
@@ -96,10 +107,10 @@ class TestReading:
         old = added(store, "The rent is 900")
         given = {"id": old, "supersede": "The rent is 950"}
         new = call(assistant(store), "memory_update", given)["id"]
-        now = call(assistant(store), "memory_search", {"query": "rent"})["results"]
+        now = rows_of(call(assistant(store), "memory_search", {"query": "rent"}))
         assert [one["id"] for one in now] == [new]
         every = {"query": "rent", "superseded": True, "by": "helper"}
-        rows = call(assistant(store), "memory_search", every)["results"]
+        rows = rows_of(call(assistant(store), "memory_search", every))
         assert {one["id"]: one.get("superseded_by") for one in rows} == {old: new, new: None}
         (whole,) = call(assistant(store), "memory_read", {"ids": [old]})["memories"]
         assert whole["superseded_by"] == new
@@ -111,25 +122,27 @@ class TestReading:
         assert len(first["results"]) == 2
         again = {"query": "tomato", "limit": 2, "continue": first["continue"]}
         second = call(assistant(store), "memory_search", again)
-        ids = {one["id"] for one in (*first["results"], *second["results"])}
+        ids = {one["id"] for one in (*rows_of(first), *rows_of(second))}
         assert len(ids) == 4
 
     def test_a_compact_answer_says_the_same_in_fewer_characters(self, store: MemoryStore) -> None:
         for number in range(6):
             added(store, f"tomato plant number {number}", topics=["garden"])
-        long = call(assistant(store), "memory_search", {"query": "tomato"})
+        long = call(assistant(store), "memory_search", {"query": "tomato", "format": "json"})
         short = call(assistant(store), "memory_search", {"query": "tomato", "format": "compact"})
-        ids = [row[short["columns"].index("id")] for row in short["results"]]
-        assert ids == [one["id"] for one in long["results"]]
+        assert rows_of(short) == long["results"]
         assert len(json.dumps(short)) < len(json.dumps(long))
         assert short["topics"] == {"garden": 6}
+        assert call(assistant(store), "memory_search", {"query": "tomato"})["columns"]
+        one = call(assistant(store), "memory_search", {"query": "tomato", "limit": 1})
+        assert "columns" not in one, "where it would not be shorter"
         assert "place" not in short["columns"], "where nothing has one"
 
     def test_a_result_says_on_which_page_it_stands(self, store: MemoryStore) -> None:
         pages = [f"## Page {n}\n\n{words}" for n, words in enumerate(["Rent.", "Pets."], 11)]
         added(store, "\n\n".join(pages), title="The lease", type="document")
         added(store, "No pets on the boat")
-        long = call(assistant(store), "memory_search", {"query": "pets"})["results"]
+        long = rows_of(call(assistant(store), "memory_search", {"query": "pets"}))
         assert sorted(one.get("place", "") for one in long) == ["", "Page 12"]
         short = call(assistant(store), "memory_search", {"query": "pets", "format": "compact"})
         at = short["columns"].index("place")
@@ -193,7 +206,7 @@ class TestReading:
         asked = {"query": "überall", "limit": 12, "budget": 400}
         page = call(assistant(wordy), "memory_search", asked)
         while True:
-            seen += [one["id"] for one in page["results"]]
+            seen += [one["id"] for one in rows_of(page)]
             if "continue" not in page:
                 break
             page = call(assistant(wordy), "memory_search", {**asked, "continue": page["continue"]})
@@ -209,6 +222,36 @@ class TestReading:
 
 
 class TestWriting:
+    def test_a_task_has_a_day_and_steps_and_is_listed_when_it_is_due(
+        self, store: MemoryStore
+    ) -> None:
+        steps = "- [ ] Ask\n- [x] Look\n  - [ ] Pay"
+        late = added(store, "Later", type="task", due="1 May 2030")
+        soon = added(store, steps, type="task", due="2030-02-01", parent=late)
+        added(store, "Some day", type="task")
+        helper = assistant(store)
+        listed = call(helper, "tasks", {})["tasks"]
+        assert [one.get("due", "") for one in listed] == ["2030-02-01", "2030-05-01", ""]
+        assert (listed[0]["steps"], listed[0]["parent"]) == ("1/3", late)
+        assert [one["id"] for one in call(helper, "tasks", {"due_by": "2030-02"})["tasks"]] == [
+            soon
+        ]
+        assert call(helper, "memory_start", {})["open_tasks"][0]["due"] == "2030-02-01"
+        call(helper, "memory_update", {"id": soon, "tick": [3], "due": ""})
+        assert store.get(soon).text == steps.replace("[ ] Pay", "[x] Pay")
+        assert store.get(soon).metadata == {"by": "helper"}
+        for wrong in ({"tick": [4]}, {"due": "soon"}):
+            with pytest.raises(BadInputError, match=next(iter(wrong))):
+                call(helper, "memory_update", {"id": soon, **wrong})
+
+    def test_validity_is_given_when_it_is_added(self, store: MemoryStore) -> None:
+        id_ = added(store, "The rent is 900", valid_from="2024-05-01", valid_to="2025-05-01")
+        helper = assistant(store)
+        for day, found in (("2024-04-30", []), ("2024-06-01", [id_]), ("2025-06-01", [])):
+            asked = {"query": "rent", "as_of": day}
+            rows = rows_of(call(helper, "memory_search", asked))
+            assert [one["id"] for one in rows] == found, day
+
     def test_what_it_adds_bears_its_name(self, store: MemoryStore) -> None:
         id_ = added(store, "The lease ends in May", topics=["home"])
         assert store.get(id_).metadata == {"by": "helper"}
@@ -226,6 +269,21 @@ class TestWriting:
         assert one["added"] is False
         assert [known["id"] for known in one["already_known"]] == [id_]
         assert len(store.list()) == 1
+
+    def test_another_number_is_something_new(self, store: MemoryStore) -> None:
+        old = added(store, "The rent of the flat in Lisbon is 900", topics=["home"])
+        new = {"text": "The rent of the flat in Lisbon is 950", "topics": ["home"]}
+        given = {"memories": [new], "if_new": True}
+        (one,) = call(assistant(store), "memory_add", given)["memories"]
+        assert "already_known" not in one
+        assert [older["id"] for older in one["may_replace"]] == [old]
+
+    def test_words_say_what_is_known_where_there_are_no_vectors(self, store: MemoryStore) -> None:
+        text = "The ferry to the island leaves at seven from the northern quay on weekdays."
+        (old,) = store.add_many([MemoryDraft(text)], embed=False)
+        new = {"text": text.upper().replace(".", "!")}
+        (one,) = call(assistant(store), "memory_add", {"memories": [new]})["memories"]
+        assert [known["id"] for known in one["already_known"]] == [old.id]
 
     def test_a_superseded_memory_stays_and_is_valid_until_now(self, store: MemoryStore) -> None:
         old = added(store, "The rent is 900", topics=["home"])

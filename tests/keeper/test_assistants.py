@@ -47,7 +47,7 @@ async def test_it_searches_and_adds_without_a_key(
     kept: KeptOpen, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     async with assistant(kept, "--write", "--name", "tester") as session:
-        found = await said(session, "memory_search", query="when does the lease end")
+        found = await said(session, "memory_search", query="when does the lease end", format="json")
         assert found["results"][0]["title"] == "Lease of the flat"
         added = await said(
             session, "memory_add", memories=[{"text": "The gutter leaks above the door"}]
@@ -76,7 +76,7 @@ async def test_the_trail_names_each_assistant_for_what_it_did(
 
 
 async def first_id(session: ClientSession) -> str:
-    found = await said(session, "memory_search", query="lease")
+    found = await said(session, "memory_search", query="lease", format="json")
     return str(found["results"][0]["id"])
 
 

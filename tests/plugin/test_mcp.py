@@ -70,7 +70,8 @@ async def post(served: Served, actor: str | None, message: Any = PING, **headers
 async def test_a_reader_searches_and_reads(served: Served) -> None:
     async with connected(served, "bob", "/notes/-/hybrid/mcp") as session:
         assert {one.name for one in (await session.list_tools()).tools} == READING
-        found = await session.call_tool("memory_search", {"query": "tomatoes water"})
+        asked = {"query": "tomatoes water", "format": "json"}
+        found = await session.call_tool("memory_search", asked)
         first = found.structured_content["results"][0]
         assert first["title"] == "Watering the tomatoes"
         read = await session.call_tool("memory_read", {"ids": [first["id"]]})
@@ -126,7 +127,7 @@ async def test_the_address_names_the_collections(served: Served) -> None:
     served.store.collections.create("work")
     served.store.add("A tomato at work", collection="work")
     async with connected(served, "root", "/-/hybrid/mcp?collection=work") as session:
-        found = await session.call_tool("memory_search", {"query": "tomato"})
+        found = await session.call_tool("memory_search", {"query": "tomato", "format": "json"})
         assert [one["collection"] for one in found.structured_content["results"]] == ["work"]
         assert (await session.call_tool("memory_read", {"ids": [ONE]})).is_error
         new = {"memories": [{"text": "x", "collection": "new"}]}
@@ -138,7 +139,7 @@ async def test_one_who_may_not_read_gets_what_the_page_gives(served: Served) -> 
     async with connected(served, "alice") as session:
         said = []
         for name, given in {
-            "memory_search": {"query": "tomatoes water"},
+            "memory_search": {"query": "tomatoes water", "format": "json"},
             "memory_start": {"query": "tomatoes water"},
             "memory_read": {"ids": [ONE, THREE]},
             "tasks": {},

@@ -181,3 +181,19 @@ async def test_a_member_sees_the_trash_of_what_she_may_read_and_changes_what_she
     assert store.get(hers).text == "The cellar key."
     shown = await alice.get(f"{served.base}?q=cellar+key")
     assert selectable(shown.text) == [hers]
+
+
+async def test_what_was_moved_to_a_closed_collection_is_not_put_back_out_of_it(
+    served: Served,
+) -> None:
+    store = served.store
+    store.collections.create("hers", owner="alice")
+    store.edit(ONE, collection="hers")
+    root, send = served.by("root"), f"{served.base}/trash/restore.json"
+    assert [row["id"] for row in (await root.get(f"{served.base}/trash.json")).json()["rows"]] == [
+        ONE
+    ]
+    refused = await root.send("POST", send, {"ids": [ONE]})
+    assert refused.status_code == 404
+    assert store.collections.find("hers") not in refused.text
+    assert store.get(ONE).collection == "hers"

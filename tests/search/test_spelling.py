@@ -88,6 +88,13 @@ def test_only_the_slip_of_several_words_is_corrected(filled: MemoryStore) -> Non
     assert found.nearest is None
 
 
+def test_a_question_in_a_language_of_no_note_finds_by_its_relatives(filled: MemoryStore) -> None:
+    """Of a Spanish question, ``de`` and ``la`` are neither looked up nor taken for slips."""
+    found = searched(filled, "¿Para qué es el broilero de la cocina?")
+    assert found.also_searched == {"broilero": "broiler"}
+    assert [row.collection for row in found.rows] == ["kitchen"]
+
+
 def test_words_come_from_the_collections_that_are_searched(filled: MemoryStore) -> None:
     assert searched(filled, "broler", collection="kitchen").also_searched == {"broler": "broiler"}
     assert searched(filled, "boler", collection="kitchen").also_searched == {}

@@ -15,7 +15,12 @@ from Stemmer import algorithms
 
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
-from memory_store.text.language import LANGUAGES, STEMMED_LANGUAGES, detect_language
+from memory_store.text.language import (
+    LANGUAGES,
+    STEMMED_LANGUAGES,
+    detect_language,
+    plainly_another,
+)
 
 EXAMPLES = json.loads(Path(__file__).with_name("languages.json").read_text("utf-8"))
 SENTENCES = {code: one["sentence"] for code, one in EXAMPLES.items()}
@@ -73,7 +78,7 @@ def test_known_languages_and_many_function_words_need_no_model() -> None:
         "Gestern haben wir den Garten gegossen und dann mit ihr Kaffee getrunken, bevor es kam.",
     ]
     program = (
-        "import sys; from memory_store.text.language import detect_language as d;"
+        "import sys; from memory_store.text.language import plainly_another, detect_language as d;"
         "print(d('Wie funktioniert die Verschlüsselung?', ['en', 'de']),"
         " d('how does the encryption work', ['en', 'de']),"
         f" *[d(note, fallback='none') for note in {notes!r}], 'py3langid' in sys.modules)"
@@ -82,6 +87,23 @@ def test_known_languages_and_many_function_words_need_no_model() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert run.stdout.split() == ["de", "en", "en", "de", "False"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("¿Qué normandos ayudaron a los bizantinos en la batalla?", "es"),
+        ("Wer hat den Schlüssel für das Haus?", "de"),
+        ("Which of the keys is for the house", None),
+        ("was it to die for in the end", None),  # words that German has, too
+        ("La La Land", None),
+        ("spare key", None),
+    ],
+)
+def test_a_question_is_of_another_language_only_where_its_function_words_are(
+    text: str, told: str | None
+) -> None:
+    assert plainly_another(text, "en") == told
 
 
 @pytest.mark.parametrize("language", NEAR_OTHERS)

@@ -32,7 +32,7 @@ from memory_store.search.query.spelling import corrections
 from memory_store.search.recipes import LEGS
 from memory_store.text.canonical import folded, normalise_topic
 from memory_store.text.identifiers import CODE, code_words, identifiers, name_terms
-from memory_store.text.language import detect_language
+from memory_store.text.language import detect_language, plainly_another
 from memory_store.text.tokens import is_stop_word, term
 from memory_store.text.words import query_words
 from memory_store.text.words import words as words_of
@@ -170,7 +170,7 @@ def analyse(
         mask = mask & ~holds(phrase, context, blinding)
     groups, corrected = _word_groups(parsed.text, keywords, blinding), {}
     if "keyword" in legs:
-        corrected = corrections(parsed, keywords, groups, context, wanted.collections, language)
+        corrected = corrections(parsed, keywords, groups, context, wanted.collections)
     if corrected:
         keywords = tuple(corrected.get(word, word) for word in keywords)
         groups = _word_groups(parsed.text, keywords, blinding)
@@ -232,13 +232,15 @@ def _wordings(variants: Sequence[Variant]) -> list[tuple[str, list[str]]]:
 
 
 def query_language(text: str, context: SearchContext) -> str:
-    """The query's language among those of the vault; short or unclear: the vault's usual one."""
+    """The query's language: among those of the vault, unless it is plainly another. Short or
+    unclear: the vault's usual one."""
     counts = context.snapshot.language_counts.copy()
     counts.pop(CODE, None)  # code is written among texts of every language
     usual = max(counts, key=lambda code: counts[code], default=FALLBACK_LANGUAGE)
-    if len(counts) < 2:
-        return usual
-    return detect_language(text, candidates=tuple(counts), fallback=usual)
+    known = usual
+    if len(counts) > 1:
+        known = detect_language(text, candidates=tuple(counts), fallback=usual)
+    return plainly_another(text, known) or known
 
 
 def without_stop_words(words: Sequence[str], language: str) -> tuple[str, ...]:

@@ -47,10 +47,9 @@ def corrections(
     groups: Sequence[HashGroup],
     context: SearchContext,
     collections: Collection[str] | None,
-    language: str,
 ) -> dict[str, str]:
     """Query word → what is searched instead. ``groups`` are the hashes of each of ``keywords``;
-    ``collections`` are the searched ones (``None``: all), ``language`` the query's (ISO 639-1)."""
+    ``collections`` are the searched ones (``None``: all)."""
     if context.lexicon is None or context.by_places or is_symbol_like(parsed.text):
         return {}
     quoted = {folded(word) for phrase in parsed.required for word in phrase.words}
@@ -66,7 +65,7 @@ def corrections(
     lexicons = list(context.lexicon(collections))
     found = {word: nearest(folded(word), lexicons) for word in wrong[:MOST_CORRECTED]}
     searched = context.snapshot.collections if collections is None else collections
-    languages = {language, "en", *chain.from_iterable(map(context.snapshot.languages_in, searched))}
+    languages = {"en", *chain.from_iterable(map(context.snapshot.languages_in, searched))}
     return {
         word: other
         for word, other in found.items()
