@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from memory_store.cli import main
 from memory_store.errors import LockedError, NotFoundError
 from memory_store.records import MemoryLinks
 from memory_store.scopes import Scope
@@ -129,6 +131,18 @@ def test_related_memories_say_why(linked: MemoryStore) -> None:
     assert first.score >= found[-1].score
     assert all(0 < one.score <= 1 for one in found)
     assert linked.find_id("flat/Rent.md") not in {one.id for one in found}
+
+
+def test_related_memories_of_one_title_are_told_apart(
+    linked: MemoryStore, notes: Path, key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(key_file))
+    (notes / "old/deep/Lease.md").write_text("An older lease, with its [[rent]].")
+    linked.import_paths([notes], embed=False)
+    shown = CliRunner().invoke(main, ["related", str(linked.path), "flat/Rent.md"]).output
+    for ref in ("flat/Lease.md", "old/deep/Lease.md"):
+        assert f"  Lease  {ref}, " in shown
+    assert "Home.md" not in shown
 
 
 def test_links_survive_an_export_a_backup_and_new_keys(

@@ -121,10 +121,10 @@ def _links_of(
     titles |= {one: _name(memory) for one, memory in texts.items()}
     return MemoryLinks(
         memory.id,
-        [Linked(*titles[one], *targets[one]) for one in targets if one in titles],
+        [Linked(*titles[one][:4], *targets[one]) for one in targets if one in titles],
         [
             Linked(
-                *titles[other],
+                *titles[other][:4],
                 sources[other],
                 "",
                 _around(graph, texts[other], memory.id) if other in texts else "",
@@ -171,11 +171,14 @@ def _opened(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
     return shown(vault, [one for one in open_all(vault, ids) if not isinstance(one, SealedMemory)])
 
 
-def _named(vault: OpenVault, ids: Sequence[str]) -> dict[str, tuple[str, str, str, str]]:
-    """Id → id, title, type and collection; opens no text but of those without a title."""
+Name = tuple[str, str, str, str, str | None]
+
+
+def _named(vault: OpenVault, ids: Sequence[str]) -> dict[str, Name]:
+    """Id → id, title, type, collection and ref; opens no text but of those without a title."""
     snapshot = vault.snapshot()
     found = {
-        one: (one, head.title, snapshot.type(ordinal), head.collection)
+        one: (one, head.title, snapshot.type(ordinal), head.collection, head.ref)
         for one, head in open_heads(vault, ids).items()
         if (ordinal := snapshot.ordinal_of(one)) is not None
     }
@@ -183,8 +186,9 @@ def _named(vault: OpenVault, ids: Sequence[str]) -> dict[str, tuple[str, str, st
     return found | {one.id: _name(one) for one in _opened(vault, untitled)}
 
 
-def _name(memory: Memory) -> tuple[str, str, str, str]:
-    return memory.id, shown_title(memory.title, memory.text), memory.type, memory.collection
+def _name(memory: Memory) -> Name:
+    title = shown_title(memory.title, memory.text)
+    return memory.id, title, memory.type, memory.collection, memory.ref
 
 
 def _around(graph: LinkGraph, other: Memory, target: str) -> str:
@@ -223,7 +227,12 @@ def related(
     best = sorted(scores, key=lambda one: (-scores[one], one))[: BESIDE * limit]
     names = _named(vault, best)
     return [
-        Related(*names[one], round(scores[one], 4), tuple(dict.fromkeys(reasons[one])))
+        Related(
+            *names[one][:4],
+            round(scores[one], 4),
+            tuple(dict.fromkeys(reasons[one])),
+            names[one][4],
+        )
         for one in best
         if one in names
     ][:limit]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from memory_store.records.links import MENTION
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
-RELATED = ("id", "title", "type", "collection", "score", "why")
+RELATED = ("id", "title", "type", "collection", "score", "why", "ref")
 
 
 @vault_command()
@@ -81,9 +82,12 @@ def related(store: MemoryStore, id: str, limit: int, form: str) -> None:
     """
     found = store.related(id, limit=limit)
     colour = colour_wanted()
+    titles = Counter([store.get(id).title, *(one.title for one in found)])
     lines = (
         f"{one.score:.2f}  {styled(one.id[:SHORT_ID], DIM, colour)}  "
-        f"{printable_line(one.title or 'Untitled')}  {styled(', '.join(one.why), DIM, colour)}"
+        f"{printable_line(one.title or 'Untitled')}  "
+        f"{styled(printable_line(', '.join(filter(None, said))), DIM, colour)}"
         for one in found
+        for said in [(one.ref if titles[one.title] > 1 else None, *one.why)]
     )
     write_rows(form, [one.as_dict() for one in found], RELATED, lines)

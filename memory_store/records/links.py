@@ -77,7 +77,7 @@ class Unfolded(Struct, frozen=True):
 
 class Related(JsonRecord, frozen=True):
     """A memory near another one. ``why`` says by what, the strongest reason first; ``score`` is
-    between 0 and 1."""
+    between 0 and 1. ``ref``, its name in its source, tells those of one title apart."""
 
     id: str
     title: str
@@ -85,3 +85,4 @@ class Related(JsonRecord, frozen=True):
     collection: str
     score: float
     why: tuple[str, ...]
+    ref: str | None = None

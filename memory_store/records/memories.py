@@ -150,6 +150,7 @@ class MemoryHead(Struct, frozen=True):
     title: str
     content: str
     topics: Mapping[str, str] = field(default_factory=dict)
+    ref: str | None = None
 
 
 class Addition(Struct, frozen=True):
