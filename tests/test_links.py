@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from memory_store.cli import main
 from memory_store.errors import LockedError, NotFoundError
-from memory_store.records import MemoryLinks
+from memory_store.records import MemoryDraft, MemoryLinks
 from memory_store.scopes import Scope
 from memory_store.store import MemoryStore
 
@@ -133,16 +131,25 @@ def test_related_memories_say_why(linked: MemoryStore) -> None:
     assert linked.find_id("flat/Rent.md") not in {one.id for one in found}
 
 
-def test_related_memories_of_one_title_are_told_apart(
-    linked: MemoryStore, notes: Path, key_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(key_file))
+def test_related_source_code_is_called_by_its_path(store: MemoryStore) -> None:
+    files = [
+        MemoryDraft("KEY = 1", title="__init__.py", type="code", ref=ref)
+        for ref in ("a/__init__.py", "b/__init__.py")
+    ]
+    note = MemoryDraft("See [[a/__init__.py]] and [[b/__init__.py]].", title="Keys", ref="keys.md")
+    store.add_many([*files, note], embed=False)
+    found = store.related("a/__init__.py")
+    assert {(one.title, one.shown) for one in found} == {
+        ("Keys", "Keys"),
+        ("__init__.py", "b/__init__.py"),
+    }
+
+
+def test_related_memories_of_one_title_are_told_apart(linked: MemoryStore, notes: Path) -> None:
     (notes / "old/deep/Lease.md").write_text("An older lease, with its [[rent]].")
     linked.import_paths([notes], embed=False)
-    shown = CliRunner().invoke(main, ["related", str(linked.path), "flat/Rent.md"]).output
-    for ref in ("flat/Lease.md", "old/deep/Lease.md"):
-        assert f"  Lease  {ref}, " in shown
-    assert "Home.md" not in shown
+    found = {one.shown for one in linked.related("flat/Rent.md")}
+    assert found == {"Lease (flat/Lease.md)", "Lease (old/deep/Lease.md)", "Home"}
 
 
 def test_links_survive_an_export_a_backup_and_new_keys(

@@ -7,7 +7,7 @@ open is not there: it is no target, no backlink, and in no count.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -21,6 +21,7 @@ from memory_store.records import (
     DONE_SUFFIX,
     Linked,
     Memory,
+    MemoryHead,
     MemoryLinks,
     Related,
     SealedMemory,
@@ -117,14 +118,15 @@ def _links_of(
         sources.setdefault(other, kind)
     shown_back = [*sources][:MOST_BACK]
     texts = {one.id: one for one in _opened(vault, shown_back)} if around else {}
-    titles = _named(vault, [*[*targets][:MOST_OUT], *(() if around else shown_back)])
+    shown = [*[*targets][:MOST_OUT], *(() if around else shown_back)]
+    titles = _named(vault, open_heads(vault, shown))
     titles |= {one: _name(memory) for one, memory in texts.items()}
     return MemoryLinks(
         memory.id,
-        [Linked(*titles[one][:4], *targets[one]) for one in targets if one in titles],
+        [Linked(*titles[one], *targets[one]) for one in targets if one in titles],
         [
             Linked(
-                *titles[other][:4],
+                *titles[other],
                 sources[other],
                 "",
                 _around(graph, texts[other], memory.id) if other in texts else "",
@@ -171,24 +173,22 @@ def _opened(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
     return shown(vault, [one for one in open_all(vault, ids) if not isinstance(one, SealedMemory)])
 
 
-Name = tuple[str, str, str, str, str | None]
-
-
-def _named(vault: OpenVault, ids: Sequence[str]) -> dict[str, Name]:
-    """Id → id, title, type, collection and ref; opens no text but of those without a title."""
+def _named(
+    vault: OpenVault, heads: Mapping[str, MemoryHead]
+) -> dict[str, tuple[str, str, str, str]]:
+    """Id → id, title, type and collection; opens no text but of those without a title."""
     snapshot = vault.snapshot()
     found = {
-        one: (one, head.title, snapshot.type(ordinal), head.collection, head.ref)
-        for one, head in open_heads(vault, ids).items()
+        one: (one, head.title, snapshot.type(ordinal), head.collection)
+        for one, head in heads.items()
         if (ordinal := snapshot.ordinal_of(one)) is not None
     }
     untitled = [one for one, (_, title, *_) in found.items() if not title.strip()]
     return found | {one.id: _name(one) for one in _opened(vault, untitled)}
 
 
-def _name(memory: Memory) -> Name:
-    title = shown_title(memory.title, memory.text)
-    return memory.id, title, memory.type, memory.collection, memory.ref
+def _name(memory: Memory) -> tuple[str, str, str, str]:
+    return memory.id, shown_title(memory.title, memory.text), memory.type, memory.collection
 
 
 def _around(graph: LinkGraph, other: Memory, target: str) -> str:
@@ -225,13 +225,17 @@ def related(
         scores[other] = 1 - (1 - scores.get(other, 0.0)) * (1 - gain)
         reasons[other].insert(0, reason)
     best = sorted(scores, key=lambda one: (-scores[one], one))[: BESIDE * limit]
-    names = _named(vault, best)
+    heads = open_heads(vault, best)
+    names = _named(vault, heads)
+    alike = Counter(title for _, title, *_ in names.values())
     return [
         Related(
-            *names[one][:4],
+            *names[one],
             round(scores[one], 4),
             tuple(dict.fromkeys(reasons[one])),
-            names[one][4],
+            heads[one].ref
+            if alike[names[one][1]] > 1 or names[one][2].removesuffix(DONE_SUFFIX) == CODE
+            else None,
         )
         for one in best
         if one in names

@@ -141,12 +141,7 @@ def open_heads(vault: OpenVault, ids: Sequence[str]) -> dict[str, MemoryHead]:
                 head = open_head(vault.keyring, row, known)
                 hashes = _topics_by_hash(vault.keyring.of(row.collection), head["topics"])
                 opened[row.id] = MemoryHead(
-                    row.id,
-                    names[row.collection],
-                    head["title"],
-                    row.content,
-                    hashes,
-                    head.get("ref"),
+                    row.id, names[row.collection], head["title"], row.content, hashes, head["ref"]
                 )
     return opened
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -82,12 +81,9 @@ def related(store: MemoryStore, id: str, limit: int, form: str) -> None:
     """
     found = store.related(id, limit=limit)
     colour = colour_wanted()
-    titles = Counter([store.get(id).title, *(one.title for one in found)])
     lines = (
         f"{one.score:.2f}  {styled(one.id[:SHORT_ID], DIM, colour)}  "
-        f"{printable_line(one.title or 'Untitled')}  "
-        f"{styled(printable_line(', '.join(filter(None, said))), DIM, colour)}"
+        f"{printable_line(one.shown)}  {styled(', '.join(one.why), DIM, colour)}"
         for one in found
-        for said in [(one.ref if titles[one.title] > 1 else None, *one.why)]
     )
     write_rows(form, [one.as_dict() for one in found], RELATED, lines)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Tree
 
 CHUNK_CHARACTERS = 1_500
+DEEPEST = 100  # levels of a syntax tree that chunks are cut by
 _BLANK = re.compile(r"\n[ \t]*\n")
 
 
@@ -56,7 +57,7 @@ def _packed_cuts(root: Node, text: str, lines: list[int]) -> list[int]:
     def size(first: int, row: int) -> int:
         return lines[min(row, len(lines) - 1)] - first
 
-    def walk(nodes: Iterable[Node]) -> None:
+    def walk(nodes: Iterable[Node], depth: int = 0) -> None:
         nonlocal at
         for top, bottom, node in _groups(nodes):
             end = bottom + 1
@@ -66,8 +67,9 @@ def _packed_cuts(root: Node, text: str, lines: list[int]) -> list[int]:
             if start > at:
                 cuts.append(start)
                 at = start
-            if size(at, end) > CHUNK_CHARACTERS and node.named_child_count:
-                walk(node.named_children)
+            deeper = size(at, end) > CHUNK_CHARACTERS and depth < DEEPEST
+            if deeper and node.named_child_count:
+                walk(node.named_children, depth + 1)
 
     walk(root.named_children)
     return sorted(set(cuts))

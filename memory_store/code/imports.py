@@ -97,7 +97,7 @@ def _branches(tree: str, before: str = "") -> Iterator[str]:
 
 
 def _java(statement: str) -> Found:
-    plain = re.sub(r"\s+as\s+\w+", "", _COMMENT.sub("", statement))
+    plain = re.sub(r" as \w+", "", " ".join(_COMMENT.sub("", statement).split()))
     plain = re.sub(r"^\s*import\s+(static\s+)?|[;\s]", "", plain)
     if plain.endswith((".*", "._")):
         yield FOLDER, plain[:-2].replace(".", "/")

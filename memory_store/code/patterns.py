@@ -40,6 +40,8 @@ _SHORT = {
 }  # fmt: skip
 _HOLE = re.compile(r"\$\$\$[A-Z_][A-Z0-9_]*|\$\$\$|\$\$?[A-Z_][A-Z0-9_]*")
 _NAMED_HOLE = re.compile(r"(\$\$\$|\$)([A-Z][A-Z0-9_]*)")
+_QUOTED = re.compile(r"""(["'`])(?:\\.|(?!\1)[^\\\n])*\1""")
+_CLOSING = {")": "(", "]": "[", "}": "{"}
 _IN_CLASS = ("class A {\n", "\n}")
 _AROUND: dict[str, tuple[tuple[str, str, str], ...]] = {
     "python": (
@@ -174,16 +176,32 @@ def _taken(source: str, language: str) -> bool:
     return True
 
 
+def unclosed(source: str) -> int | None:
+    """Where the first bracket of a piece of code stands that is not closed, whether or not what is
+    in quotes counts; ``None`` where all are."""
+    unquoted = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), source)
+    waiting = [_brackets(text)[0] for text in (source, unquoted)]
+    return waiting[1][0] if all(waiting) else None
+
+
 def _closed(source: str) -> bool:
     """Whether what a piece of code opens it closes, too."""
-    waiting: list[str] = []
-    pairs = {")": "(", "]": "[", "}": "{"}
-    for sign in source:
-        if sign in pairs.values():
-            waiting.append(sign)
-        elif sign in pairs and (not waiting or waiting.pop() != pairs[sign]):
-            return False
-    return not waiting and any(sign in "([{" for sign in source)
+    waiting, loose = _brackets(source)
+    return not (waiting or loose) and any(sign in "([{" for sign in source)
+
+
+def _brackets(source: str) -> tuple[list[int], bool]:
+    """Where brackets stand that are not closed, and whether one closes that was not opened."""
+    waiting, loose = list[int](), False
+    for place, sign in enumerate(source):
+        if sign in _CLOSING.values():
+            waiting.append(place)
+        elif sign in _CLOSING:
+            if waiting and source[waiting[-1]] == _CLOSING[sign]:
+                waiting.pop()
+            else:
+                loose = True
+    return waiting, loose
 
 
 def _holds(whole: str, kind: str, language: str) -> bool:

@@ -12,7 +12,7 @@ name that is used.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memory_store.code.grammars import grammar, installed
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _SAME_SYNTAX = {"tsx": "typescript", "cuda": "cpp"}
 _REFERENCES = "; references\n"
+MOST_DEEP = 1_000  # levels of a syntax tree that are looked into: time grows with their square
+MOST_BROKEN = 2_000  # pieces in one place of a text that could not be parsed
 
 
 class Queries(NamedTuple):
@@ -50,15 +52,29 @@ def queries(language: str) -> Queries | None:
 
 def matches(query: Query, root: Node) -> list[tuple[int, dict[str, list[Node]]]]:
     """Each match of a query: the number of its pattern, and its captures by name."""
-    from tree_sitter import QueryCursor
-
-    found: list[tuple[int, dict[str, list[Node]]]] = QueryCursor(query).matches(root)
-    return found
+    return _cursor(query).matches(root) if _is_bounded(root) else []
 
 
 def captured(query: Query, root: Node, name: str) -> list[Node]:
     """Every node that a query captures under a name."""
+    return _cursor(query).captures(root).get(name, []) if _is_bounded(root) else []
+
+
+def _cursor(query: Query) -> Any:
     from tree_sitter import QueryCursor
 
-    found: list[Node] = QueryCursor(query).captures(root).get(name, [])
-    return found
+    cursor = QueryCursor(query)
+    cursor.set_max_start_depth(MOST_DEEP)
+    return cursor
+
+
+def _is_bounded(root: Node) -> bool:
+    """Whether a query takes time in proportion to the text: in what could not be parsed, it looks
+    at all pieces beside each piece."""
+    broken = [root] if root.has_error else []
+    while broken:
+        node = broken.pop()
+        if node.is_error and node.child_count > MOST_BROKEN:
+            return False
+        broken += [one for one in node.children if one.has_error]
+    return True

@@ -1,8 +1,8 @@
 """From memories to index entries: language, keyed terms, windows and their vectors.
 
 Boundary: plain text comes in; what leaves holds keyed hashes, offsets and vectors, and the records
-of extra kinds, which are plain until they are sealed. The words seen on the way are remembered by
-the blinder for one batch run at most (see :class:`Blinder`).
+of extra kinds, which are plain until they are sealed. The words seen on the way are remembered
+beside their hashes for one batch run at most (see :class:`TermHashes`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct, msgpack
-from msgspec.structs import replace
+from msgspec import Raw, Struct, msgpack
 
-from memory_store.code.facts import facts
 from memory_store.crypto.blinding import Blinder
 from memory_store.index.lexicon import LEXICON, Spelled
 from memory_store.index.outlines import OUTLINES
@@ -29,13 +27,20 @@ from memory_store.index.segment import IndexEntry
 from memory_store.index.trigrams import TRIGRAMS, Grams
 from memory_store.records import DONE_SUFFIX, Memory
 from memory_store.session.outlines import outline_of
-from memory_store.text.canonical import whole_characters
+from memory_store.session.source_parts import (
+    Names,
+    SourceParts,
+    gram_numbers,
+    names_in,
+    source_parts,
+    whole_memory,
+)
 from memory_store.text.chunks import Span, passages, windows
-from memory_store.text.grams import distinct, grams
-from memory_store.text.identifiers import CODE, name_parts, name_terms, names_of, path_terms
+from memory_store.text.grams import distinct
+from memory_store.text.identifiers import CODE, name_parts, name_terms, path_terms
 from memory_store.text.language import detect_language
 from memory_store.text.links import links, links_of_fields
-from memory_store.text.spelling import spelled_names, spelled_words
+from memory_store.text.spelling import spelled_words
 from memory_store.text.tokens import terms
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.rows import content_tag, topic_tags
@@ -57,43 +62,39 @@ Vectors = npt.NDArray[np.float32]
 
 
 class Analysed(Struct, frozen=True):
-    """How a memory is analysed: as in ``language``, with its ``names``, where it is code."""
+    """How a memory is analysed: as in ``language``, and as ``source``, where it is code."""
 
     language: str
     blinder: Blinder
-    names: Sequence[str] = ()
+    source: SourceParts | None = None
 
 
-def _spelled(memory: Memory, analysed: Analysed) -> Spelled:
-    if analysed.language == CODE:
-        return Spelled([*spelled_names(analysed.names)])
+def _spelled(memory: Memory, analysed: Analysed) -> Struct | Raw:
+    if analysed.source is not None:
+        return analysed.source.spelled
     return Spelled([*spelled_words(f"{memory.title}\n{memory.text}")])
 
 
-def _whole(memory: Memory) -> Memory:
-    """The memory as records are made of it: earlier versions let halves of surrogate pairs in."""
-    said = {
-        name: whole_characters(text)
-        for name in ("title", "text", "source", "ref")
-        if (text := getattr(memory, name))
-    }
-    return replace(memory, **said)
+def _outline(memory: Memory, analysed: Analysed) -> Struct | Raw:
+    return analysed.source.outline if analysed.source is not None else outline_of(memory)
 
 
-def _grams(memory: Memory, analysed: Analysed) -> Grams:
-    numbers = np.concatenate([grams(memory.title), grams(memory.text)])
+def _grams(memory: Memory, analysed: Analysed) -> Struct | Raw:
+    source = analysed.source
+    numbers = gram_numbers(memory) if source is None else np.frombuffer(source.grams, np.uint64)
     return Grams(distinct(analysed.blinder.grams(numbers)).astype("<u4").tobytes())
 
 
-Record = Callable[[Memory, Analysed], Struct]
-"""Makes a kind's record of a memory, blinded where it can be."""
+Record = Callable[[Memory, Analysed], Struct | Raw]
+"""Makes a kind's record of a memory, blinded where it can be; or gives it as it is encoded."""
 RECORDS: dict[str, Record] = {
     LEXICON.name: _spelled,
-    OUTLINES.name: lambda memory, _: outline_of(memory),
+    OUTLINES.name: _outline,
     PLACES.name: lambda memory, _: place_in(memory.source, memory.ref),
     TRIGRAMS.name: _grams,
 }
 """By the kinds of :data:`memory_store.index.kinds.KINDS`: what makes a document's record."""
+PartsOf = Callable[[Memory, Names], SourceParts]
 
 
 class Windows(Struct, frozen=True):
@@ -130,9 +131,14 @@ def indexable(keyring: Keyring, memory: Memory) -> Indexable:
     return Indexable(memory, tag, tuple(topic_tags(keyring.of(memory.collection), memory.topics)))
 
 
+def is_source(memory: Memory) -> bool:
+    """Whether a memory is a file of source code."""
+    return memory.type.removesuffix(DONE_SUFFIX) == CODE
+
+
 def link_targets(memory: Memory) -> dict[str, list[str]]:
     """The targets of the links that a memory holds, as they are written; source code has none."""
-    if memory.type.removesuffix(DONE_SUFFIX) == CODE:
+    if is_source(memory):
         return {}
     found: dict[str, dict[str, None]] = {}
     for link in (*links(memory.text), *links_of_fields(memory.metadata)):
@@ -214,10 +220,12 @@ def index_entries(
     making: Making,
     reuse: Callable[[bytes], Windows | None] = lambda tag: None,
     embedded: Callable[[int, int], None] | None = None,
+    parts: PartsOf = source_parts,
 ) -> list[IndexEntry]:
     """The index entries of a batch. Equal contents are embedded once, known ones not at all.
 
-    Without an embedder the entries hold the vectors that ``reuse`` knows, or none.
+    Without an embedder the entries hold the vectors that ``reuse`` knows, or none. ``parts`` gives
+    those of a file of source code.
     """
     contents: dict[bytes, tuple[str, str]] = {}
     for item in batch:
@@ -233,6 +241,7 @@ def index_entries(
             making.hashes,
             known.get(item.content_tag, none),
             _language(item.memory, making),
+            parts,
         )
         for item in batch
     ]
@@ -246,12 +255,12 @@ def entry_of(
     Without ``facts_too`` that of source code as it was made before facts were kept of it.
     """
     none = Windows((), np.empty((0, 0), np.float32))
-    return _entry(item, TermHashes(blinder), none, language, facts_too=facts_too)
+    return _entry(item, TermHashes(blinder), none, language, source_parts, facts_too=facts_too)
 
 
 def _language(memory: Memory, making: Making) -> str:
     """The language whose terms a memory is given."""
-    if memory.type.removesuffix(DONE_SUFFIX) == CODE:
+    if is_source(memory):
         return CODE
     if making.settings.analyser != AUTO:
         return making.settings.analyser
@@ -326,28 +335,26 @@ def _entry(
     hashes: TermHashes,
     embedded: Windows,
     language: str,
+    parts: PartsOf,
     *,
     facts_too: bool = True,
 ) -> IndexEntry:
     memory = item.memory
-    said: Mapping[str, Sequence[str]] = {}  # no words: of no length
-    names: Sequence[Sequence[str]] = ()
+    source: SourceParts | None = None
     if language == CODE:
-        names = [names_of(text) for text in (memory.title, memory.text)]
+        names = names_in(memory)
         pairs = hashes.pairs(*map(hashes.parts, names))
         title, body = map(hashes.counted, names)
         body.update(hashes.of(path_terms(memory.source, memory.ref), language))
-        if facts_too:
-            said = facts(memory.text, memory.ref)
+        source = parts(memory, names)
     else:
         words = [hashes.of(terms(text, language), language) for text in (memory.title, memory.text)]
         pairs = hashes.pairs(*words)
         title, body = map(Counter, words)
     length = title.total() + body.total()
-    for kind, known in said.items():
-        body.update(hashes.of(known, kind))
-    whole = _whole(memory)
-    analysed = Analysed(language, hashes.blinder, [*chain.from_iterable(names)])
+    for kind, known in source.facts.items() if source is not None and facts_too else ():
+        body.update(hashes.of(known, kind))  # no words: of no length
+    whole, analysed = whole_memory(memory), Analysed(language, hashes.blinder, source)
     return IndexEntry(
         memory_id=memory.id,
         version=memory.version,

@@ -23,16 +23,21 @@ from memory_store.session.entries import (
     Windows,
     index_entries,
     indexable,
+    is_source,
     link_targets,
 )
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.sealed_segments import IndexModel, index_model
+from memory_store.session.source_parts import source_parts
 from memory_store.session.writer import Prepared
 from memory_store.text.identifiers import CODE
 from memory_store.vault.rows import Origin
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
+    from memory_store.session.source_process import SourceProcess
+
+WORTH_A_PROCESS = 1_000_000  # characters of source code at once: twice what starting one takes
 
 
 class Indexer:
@@ -64,6 +69,7 @@ class Indexer:
         self._snapshot = vault.snapshot()
         self._makings: dict[str, tuple[Making, IndexModel]] = {}
         self._known: dict[str, dict[bytes, int]] = {}
+        self._sources: SourceProcess | None = None
 
     def embeds(self, collection: str) -> bool:
         """Whether there is a model to make vectors with."""
@@ -96,6 +102,7 @@ class Indexer:
         """Index entries for a batch; memories stay in order."""
         keyring, prepared = self._vault.keyring, dict[str, IndexEntry]()
         collections = dict.fromkeys(memory.collection for memory, _ in batch)
+        self._read_beside([memory for memory, _ in batch if is_source(memory)])
         for collection in collections:
             items = [indexable(keyring, one) for one, _ in batch if one.collection == collection]
             entries = self._entries(collection, items, self._making(collection)[0])
@@ -105,13 +112,24 @@ class Indexer:
             for memory, origin in batch
         ]
 
+    def _read_beside(self, sources: Sequence[Memory]) -> None:
+        """Have a second processor, if there is one, begin with many files of source code."""
+        if self._sources is None and sum(len(one.text) for one in sources) >= WORTH_A_PROCESS:
+            from memory_store.models.embedder import default_threads
+            from memory_store.session.source_process import SourceProcess
+
+            self._sources = SourceProcess() if default_threads() > 1 else None
+        if self._sources is not None:
+            self._sources.begin(sources)
+
     def _entries(
         self, collection: str, items: Sequence[Indexable], making: Making
     ) -> list[IndexEntry]:
         """The entries of a collection's memories; one by one where the model fails on some."""
         reuse = partial(self._reuse, making.settings.fingerprint)
         try:
-            return index_entries(items, making, reuse, self.embedded)
+            parts = self._sources.parts if self._sources is not None else source_parts
+            return index_entries(items, making, reuse, self.embedded, parts)
         except ModelUnavailableError as error:
             if self._failed is None:
                 raise
@@ -154,5 +172,7 @@ class Indexer:
 
     def close(self) -> None:
         """Wipe the words that the import remembered."""
+        if self._sources is not None:
+            self._sources.close()
         for making, _ in self._makings.values():
             making.hashes.wipe()

@@ -254,8 +254,8 @@ class CollectionKeys:
     # -- tags ---------------------------------------------------------------------------
 
     def importing_blinder(self) -> Blinder:
-        """A blinder that remembers words: for one import, then wiped."""
-        return Blinder(self._blind, remember=True)
+        """A blinder of its own for one import, to be wiped then."""
+        return Blinder(self._blind)
 
     def elements_of(self, epoch: int) -> Adder:
         """What adds up the account that was sealed in that epoch."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from memory_store.code import grammars
@@ -323,3 +325,19 @@ def test_what_is_kept_of_another_text_is_not_believed() -> None:
     kept = symbols_of("def a(): pass\n", "python")
     text = "def longer(): pass\n"
     assert layout(text, "python", kept) == layout(text, "python", None)
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("python", "def first():\n    pass\n\n" + "a." * 150_000 + "a\n"),
+        ("python", "(" * 300_000),
+        ("typescript", "[{" * 100_000),
+        ("java", "import a" + " " * 300_000 + "as b;"),
+    ],
+    ids=["deep", "open", "open in pairs", "blank"],
+)
+def test_hostile_source_code_takes_no_more_time_than_any_other(language: str, text: str) -> None:
+    began = time.process_time()
+    symbols_of(text, language)
+    assert time.process_time() - began < 10

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rfc5869 import hkdf
 
-from memory_store.crypto import blinding
 from memory_store.crypto.blinding import STREAM_BLOCK, Blinder, Tagger, TaggerApart, Veil
 from memory_store.crypto.keys import SecretKey
 from memory_store.errors import MemoryStoreError
@@ -81,14 +80,10 @@ def test_a_wiped_tagger_has_no_key_and_tags_nothing() -> None:
         tagger.tag(b"part")
 
 
-@given(st.text(max_size=8), st.text(max_size=12), st.booleans())
-def test_a_term_is_8_bytes_of_hmac_of_its_language_and_stem(
-    language: str, stem: str, remember: bool
-) -> None:
+@given(st.text(max_size=8), st.text(max_size=12))
+def test_a_term_is_8_bytes_of_hmac_of_its_language_and_stem(language: str, stem: str) -> None:
     digest = hmac.digest(subkey("term"), prefixed(language.encode(), stem.encode()), "sha256")
-    blinder = Blinder(SecretKey(KEY), remember=remember)
-    for _ in range(2):  # the second time it may be remembered
-        assert blinder.term(language, stem) == int.from_bytes(digest[:8], "little")
+    assert Blinder(SecretKey(KEY)).term(language, stem) == int.from_bytes(digest[:8], "little")
 
 
 @given(st.text(max_size=20))
@@ -127,39 +122,11 @@ def test_hashes_differ_by_key_language_and_purpose() -> None:
     assert one.topic("gift")[:8] != one.term("en", "gift").to_bytes(8, "little")
 
 
-def held_words(blinder: Blinder) -> dict[tuple[str, str], int] | None:
-    return blinder._known
-
-
-def test_only_the_blinder_of_an_import_remembers_words_and_only_so_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(blinding, "CACHED_TERMS", 2)
-    usual, importing = Blinder(SecretKey(KEY)), Blinder(SecretKey(KEY), remember=True)
-    for stem in ("oar", "weir", "oar", "quay"):
-        usual.term("en", stem)
-        importing.term("en", stem)
-    assert held_words(usual) is None
-    assert held_words(importing) == {
-        ("en", stem): usual.term("en", stem) for stem in ("oar", "weir")
-    }
-
-
-def test_what_is_remembered_is_not_hashed_again() -> None:
-    importing = Blinder(SecretKey(KEY), remember=True)
-    known = importing.term("en", "oar")
-    importing._terms.wipe()
-    assert importing.term("en", "oar") == known
-    with pytest.raises(AttributeError):
-        importing.term("en", "weir")
-
-
-def test_a_wiped_blinder_has_neither_keys_nor_words() -> None:
-    blinder = Blinder(SecretKey(KEY), remember=True)
+def test_a_wiped_blinder_has_no_keys() -> None:
+    blinder = Blinder(SecretKey(KEY))
     blinder.term("en", "oar")
     pair_key = blinder._pairs._secret.buffer
     blinder.wipe()
-    assert held_words(blinder) == {}
     assert bytes(pair_key) == bytes(32)
     for hashing in (lambda: blinder.term("en", "oar"), lambda: blinder.topic("oar")):
         with pytest.raises(AttributeError):

@@ -125,12 +125,14 @@ def test_a_pattern_without_a_word_is_tried_page_by_page_or_on_all(
 @pytest.mark.parametrize(
     ("pattern", "language", "said"),
     [
-        ("def (((", "python", "cannot be read as python; write code with"),
+        ("def )))", "python", "cannot be read as python; write code with"),
         ("switch ($X) { case 1: $Y }", "python", r"python, from line 1, column \d\d on"),
         ("fn $F() -> $R { $$$ }", "python", "cannot be read as python; it can be as c, cpp"),
         ("turn($A)", "cobol", "no patterns in 'cobol'; there is: bash, c, cpp"),
         ("turn($A)", "pyton", r"no patterns in 'pyton' \(did you mean python\?\)"),
         ("turn($A)", "golan", r"did you mean go\?"),
+        ("turn($A, (1)", None, r"does not close the \( in line 1, column 5"),
+        ("if ($X)\n  {", "js", r"does not close the \{ in line 2, column 3"),
         ("x" * 1_001, None, "more than 1,000 characters"),
     ],
 )
@@ -150,6 +152,12 @@ def test_without_ast_grep_the_extra_is_named(
     )
     with pytest.raises(ExtraMissingError, match=r"pip install 'datasette-hybrid\[code\]'"):
         search(code, "turn($A)")
+
+
+def test_a_bracket_in_quotes_and_a_lifetime_close_and_open_nothing() -> None:
+    for pattern in ("print('(')", "fn f(x: &'a T) -> Vec<&'b U> { $$$ }", "case $X)", 'f("\\"(")'):
+        assert patterns.unclosed(pattern) is None, pattern
+    assert patterns.unclosed("f(a, (b)") == 1
 
 
 def test_parts_of_code_are_read_in_what_they_need_around_them() -> None:

@@ -114,6 +114,7 @@ class Structure:
         _refuse_long(query)
         self._pattern: StructuralPattern = StructuralPattern(query.strip())
         self._language = None if language is None else known_language(language)
+        self._refuse_unclosed()
         read = [one for one in LANGUAGES if self._language in (None, one)]
         if not any(map(self._pattern.reads, read)):
             raise BadInputError(f"q: this pattern cannot be read {self._why_unread()}", "q")
@@ -130,6 +131,20 @@ class Structure:
         return (
             tuple(match_at(memory.text, one.start, one.end, one.captures) for one in nodes) or None
         )
+
+    def _refuse_unclosed(self) -> None:
+        """Grammars that take nearly any text would take half a pattern, too, and match nothing."""
+        from memory_store.code.patterns import STRICT, unclosed
+
+        source = self._pattern.source
+        place = unclosed(source) if self._language in (None, *STRICT) else None
+        if place is not None:
+            at = match_at(source, place, place + 1)
+            raise BadInputError(
+                f"q: this pattern does not close the {at.text} in line {at.line}, column "
+                f"{at.column}; $$$ stands for any number of parts, as in f($$$)",
+                "q",
+            )
 
     def _why_unread(self) -> str:
         """In what it cannot be read, from where on, and what would work."""
