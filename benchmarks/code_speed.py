@@ -4,13 +4,14 @@
 
 Without ``--tree`` it is drawn evenly from the Python files of this Python's own library and of the
 packages beside it. Then some files are changed, as by switching to another branch, and all of it is
-imported once more. Times are of this process's processor time; beside the imports stand those of a
-clock, which depend on what else the machine does.
+imported once more. Times are processor time, of all processes together; beside the imports stand
+that of this process alone, and that of a clock, which depends on what else the machine does.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sysconfig
 import tempfile
@@ -44,10 +45,16 @@ def drawn(files: int, folder: Path) -> Path:
 
 
 def spent(work: Callable[[], object]) -> float:
-    """Seconds of processor time."""
+    """Seconds of processor time of this process."""
     begun = time.process_time()
     work()
     return time.process_time() - begun
+
+
+def beside() -> float:
+    """Seconds of processor time of the processes that this one had begun and that have ended."""
+    there = os.times()
+    return there.children_user + there.children_system
 
 
 def change(tree: Path, files: int) -> int:
@@ -61,9 +68,11 @@ def change(tree: Path, files: int) -> int:
 
 
 def imported(store: MemoryStore, tree: Path, what: str) -> Iterator[tuple[str, float]]:
-    """An import, and its seconds of processor time and of the clock."""
-    begun = time.monotonic()
-    yield what, spent(lambda: store.import_paths([tree], embed=False))
+    """An import, and its seconds of processor time, of this process's, and of the clock."""
+    begun, others = time.monotonic(), beside()
+    own = spent(lambda: store.import_paths([tree], embed=False))
+    yield what, own + beside() - others
+    yield "  of this process", own
     yield "  by the clock", time.monotonic() - begun
 
 
@@ -81,6 +90,8 @@ def figures(tree: Path, folder: Path, symbol: str, changed: int) -> Iterator[tup
         yield "the first question about symbols", spent(lambda: store.code.symbols(symbol))
         later = median(spent(lambda: store.code.symbols(symbol)) for _ in range(20))
         yield f"symbols({symbol!r}) from then on", later
+        known = median(spent(lambda: store.exists(symbol)) for _ in range(20))
+        yield f"exists({symbol!r})", known
         for question in QUESTIONS:
             store.search(question, mode="keyword")
             times = [spent(lambda q=question: store.search(q, mode="keyword")) for _ in range(5)]

@@ -22,6 +22,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -150,8 +151,7 @@ def report(found: Sequence[HeldOut], weights: Values, probable: Probability) -> 
     for said, true, count in together(found):
         yield f"  {said:.2f}  {true:.2f}  {count:>6,}"
     named = dict(zip(FEATURES, weights.tolist(), strict=True))
-    numbers = {"slope": probable.slope, "intercept": probable.intercept, "unread": probable.unread}
-    rounded = {name: round(value, 2) for name, value in numbers.items()}
+    rounded = {name: round(value, 3) for name, value in msgspec.structs.asdict(probable).items()}
     yield json.dumps({"weights": named, **rounded}, indent=2)
 
 

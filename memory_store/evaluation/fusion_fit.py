@@ -13,18 +13,22 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
+
+from memory_store.search.fusion.evidence import MEANING
 
 Values = npt.NDArray[np.float64]
 
 DEPTH = 10
 DISCOUNTS = 1.0 / np.log2(np.arange(2, DEPTH + 2))
-SCALES = np.array([1.0, 1.0, 1.0, 0.2, 0.5, 1.0])  # what a step of 1 is for each feature
-START = np.array([0.5, 0.1, 0.7, 0.2, 0.0, 0.4])
+SCALES = np.array([1.0, 1.0, 1.0, 0.15, 0.5, 1.0])  # what a step of 1 is for each feature
+START = np.array([0.5, 0.1, 0.7, 0.15, 0.0, 0.4])
 STEPS = (-1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0)
 ROUNDS = 3  # each with steps half as long
 WORTH = 1e-4  # what a step must gain
 READ = 20  # of each search, for the probability
 RIDGE = 1e-3
+CLOSE = 1e-9  # a step of Newton's method that changes nothing
 BINS = 10
 
 
@@ -73,6 +77,12 @@ class Searches(Struct, frozen=True, eq=False):
         there = grades >= 0
         return best[there], unread[there], (grades[there] > 0).astype(np.float64)
 
+    def by_words_alone(self) -> Searches:
+        """The same, had nothing vectors."""
+        features = self.features.copy()
+        features[:, :, MEANING] = 0.0
+        return replace(self, features=features, read=np.zeros_like(self.read))
+
     def _first(self, scores: Values, depth: int) -> Values:
         depth = min(depth, scores.shape[1])
         first = np.argpartition(-scores, depth - 1, axis=1)[:, :depth]
@@ -82,15 +92,17 @@ class Searches(Struct, frozen=True, eq=False):
 
 
 class Probability(Struct, frozen=True):
-    """Score → log odds: ``slope`` × score + ``intercept`` + ``unread`` × (1 − readability)."""
+    """Score → log odds, as :class:`memory_store.records.fusion.FusionNumbers` says."""
 
     slope: float
     intercept: float
     unread: float
+    unread_slope: float
 
     def of(self, scores: Values, unread: Values) -> Values:
-        odds = self.slope * scores + self.unread * unread + self.intercept
-        probable: Values = 1.0 / (1.0 + np.exp(-odds))
+        slope = self.slope + self.unread_slope * unread
+        odds = slope * scores + self.unread * unread + self.intercept
+        probable: Values = np.exp(-np.logaddexp(0.0, -odds))
         return probable
 
 
@@ -127,31 +139,52 @@ def _mean(sets: Sequence[Searches], scores: Sequence[Values]) -> float:
 
 
 def calibrated(
-    sets: Sequence[Searches], weights: Values, unread: float | None = None
+    sets: Sequence[Searches], weights: Values, known: Probability | None = None
 ) -> Probability:
     """Logistic regression by Newton's method, each set counting the same.
 
-    ``unread`` is kept as given where it is: one collection cannot show what it should be.
+    What the score means by words alone is learned from each set as if it had no vectors, beside
+    the set as it is; or it is as ``known``: one collection cannot show what it should be.
     """
-    parts = [one.first(weights, READ) for one in sets]
+    read = [one for one in sets if known is None and one.read.any()]
+    parts = [one.first(weights, READ) for one in (*sets, *(one.by_words_alone() for one in read))]
     matter = np.concatenate([np.full(len(y), 1.0 / len(y)) for *_, y in parts])
     matter *= len(matter) / matter.sum()
     scores, lacking, relevant = (np.concatenate(column) for column in zip(*parts, strict=True))
-    x = np.column_stack([scores, np.ones_like(scores), lacking])
-    known = np.zeros(len(scores))
-    if unread is not None:
-        x, known = x[:, :2], unread * lacking
+    x = np.column_stack([scores, np.ones_like(scores), lacking, lacking * scores])
+    given = np.zeros(len(scores))
+    if known is not None:
+        x, given = x[:, :2], known.unread * lacking + known.unread_slope * lacking * scores
+    found = _logistic(x, relevant, matter, given)
+    per_score, intercept, *others = found.tolist()
+    if known is not None:
+        return replace(known, slope=per_score, intercept=intercept)
+    return Probability(per_score, intercept, *others)
+
+
+def _logistic(x: Values, relevant: Values, matter: Values, given: Values) -> Values:
+    """The numbers [columns] that, times ``x``, make the odds of ``relevant`` beside ``given``.
+
+    A step that does not make them likelier is halved: from afar, Newton's method leaps away.
+    """
+
+    def unlikely(numbers: Values) -> float:
+        odds = x @ numbers + given
+        loss = matter @ (np.logaddexp(0.0, odds) - relevant * odds)
+        return float(loss + RIDGE / 2 * (numbers @ numbers))
+
     found = np.zeros(x.shape[1])
     for _ in range(50):
-        odds = 1.0 / (1.0 + np.exp(-(x @ found + known)))
+        odds = np.exp(-np.logaddexp(0.0, -(x @ found + given)))
         slope = x.T @ (matter * (relevant - odds)) - RIDGE * found
         bend = (x * (matter * odds * (1.0 - odds))[:, None]).T @ x + RIDGE * np.eye(len(found))
         step = np.linalg.solve(bend, slope)
+        while unlikely(found + step) > unlikely(found) and np.abs(step).max() >= CLOSE:
+            step /= 2.0
         found += step
-        if np.abs(step).max() < 1e-9:
+        if np.abs(step).max() < CLOSE:
             break
-    per_score, intercept, *others = found.tolist()
-    return Probability(per_score, intercept, others[0] if unread is None else unread)
+    return found
 
 
 def reliability(probable: Values, relevant: Values) -> list[tuple[float, float, int]]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 from memory_store.evaluation.fusion_evidence import (
@@ -171,12 +172,12 @@ def _meanings(
     """The log-loss of each query's first results, by probabilities fitted to the other parts
     against those until now; and how far either is off (expected calibration error).
     """
-    as_it_was = Probability(until_now.slope, until_now.intercept, until_now.unread)
+    as_it_was = _meaning(until_now)
     losses: list[list[float]] = [[], []]
     said: list[list[Values]] = [[], []]
     truth = []
     for tried, _, others in _parts(found):
-        fresh = calibrated([others], weights, until_now.unread)
+        fresh = calibrated([others], weights, as_it_was)
         for number in tried:
             scores, unread, relevant = as_searches([found[number]]).first(weights, READ)
             truth.append(relevant)
@@ -194,10 +195,14 @@ def _numbers(
     found: Sequence[JudgedSearch], weights: Values, until_now: FusionNumbers
 ) -> FusionNumbers:
     """The weights, and what their sum means by all queries."""
-    probable = calibrated([as_searches(found)], weights, until_now.unread)
-    return FusionNumbers(
+    probable = calibrated([as_searches(found)], weights, _meaning(until_now))
+    return replace(
+        until_now,
         weights=dict(zip(FEATURES, weights.tolist(), strict=True)),
         slope=round(probable.slope, 3),
         intercept=round(probable.intercept, 3),
-        unread=until_now.unread,
     )
+
+
+def _meaning(numbers: FusionNumbers) -> Probability:
+    return Probability(numbers.slope, numbers.intercept, numbers.unread, numbers.unread_slope)

@@ -11,15 +11,16 @@ class FusionNumbers(Struct, frozen=True):
     """The numbers for one embedding model.
 
     A candidate's score is the sum of ``weights`` (by the feature's name) × its features. Its
-    probability is 1 ÷ (1 + e^−x), x = ``slope`` × score + ``intercept``, and ``unread`` ×
-    (1 − readability): where vectors say nothing, words alone make the score, which is lower for as
-    good an answer.
+    probability is 1 ÷ (1 + e^−x), x = ``slope`` × score + ``intercept``. Where vectors say nothing,
+    words alone make the score, which is lower for as good an answer and tells more: ``unread`` and
+    ``unread_slope`` × score are added there, both × (1 − readability).
     """
 
     weights: Mapping[str, float]
     slope: float
     intercept: float
     unread: float
+    unread_slope: float = 0.0
 
 
 class FittedFusion(Struct, frozen=True):

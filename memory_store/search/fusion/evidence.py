@@ -40,7 +40,7 @@ FEATURES = (
     "words of the best possible",  # BM25 ÷ what no memory could exceed for these words
     "words of the best found",  # BM25 ÷ the best memory's
     HELD,  # share (0-1) of the query's words, by how rare they are
-    "meaning",  # cosine, in standard deviations above the collection's windows (z)
+    "meaning",  # cosine, in standard deviations above the collection's windows, to the 1.25
     "words side by side",  # share (0-1) of the query's neighbouring words that are so in it
     "topics",  # share (0-1) of the query's words that are its topics
 )
@@ -52,6 +52,9 @@ NO_MODEL = np.zeros(0, np.int8)
 MOST_FOR_PAIRS = 50_000
 """Memories of a vault up to which neighbouring words count. They are two fifths of an index, opened
 by the first search that asks: 6 MB and 20 ms for 5,000 abstracts."""
+STANDING_OUT = 1.25
+"""The power of the standard deviations by which a vector stands out: twice as far counts for more
+than twice as much. Fitted like the weights: with each set left out, 1.25 and 1.3 gain over 1."""
 SAMPLE = 1_000  # windows that say what is usual for a query: z within 3 %
 
 
@@ -100,6 +103,8 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
             features[:, MEANING] += own * np.nan_to_num(above)
             compared_by[~np.isnan(above)] = number
         read.append(own)
+    above_usual = features[:, MEANING]
+    features[:, MEANING] = np.sign(above_usual) * np.abs(above_usual) ** STANDING_OUT
     pairs = search.analysis.pairs
     if pairs and search.snapshot.total <= MOST_FOR_PAIRS:
         features[:, PAIRS] = pairs_held(search.snapshot, pairs)[ordinals] / len(pairs)

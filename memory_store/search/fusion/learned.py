@@ -85,13 +85,18 @@ def probabilities(found: Evidence) -> NDArray[np.float64]:
 def contributions(found: Evidence) -> NDArray[np.float64]:
     """float64 [n, features]: what each feature adds to the logarithm of a candidate's odds."""
     numbers = numbers_of(found)
-    added: NDArray[np.float64] = found.features * (numbers.slope * column(numbers.weights))
+    slope = numbers.slope + numbers.unread_slope * _unread(found)
+    added: NDArray[np.float64] = found.features * column(numbers.weights) * slope[:, None]
     return added
 
 
 def constants(found: Evidence) -> NDArray[np.float64]:
-    """float64 [n]: what counts besides the features. Of a candidate that no vector was compared
-    with, vectors say nothing, whatever they say of others."""
+    """float64 [n]: what counts besides the features."""
     numbers = numbers_of(found)
-    read: NDArray[np.float64] = np.where(found.compared_by > 0, found.best_read, 0.0)
-    return numbers.intercept + numbers.unread * (1.0 - read)
+    return numbers.intercept + numbers.unread * _unread(found)
+
+
+def _unread(found: Evidence) -> NDArray[np.float64]:
+    """float64 [n]: how little vectors say of each (0-1). Of a candidate that no vector was compared
+    with they say nothing, whatever they say of others."""
+    return 1.0 - np.where(found.compared_by > 0, found.best_read, 0.0)
