@@ -57,7 +57,7 @@ def landscape(opened: Opened, *, as_of: str | None = None) -> Landscape:
     mask = snapshot.mask(Filters(collections=tuple(openable), **validity(as_of, superseded=False)))
     names, groups = _names(vault, snapshot, mask, openable)
     held = [*lexicons(vault, snapshot)]
-    found, words = _regions(vault, mask, names, groups, held)
+    found, words = _regions(vault, snapshot, mask, names, groups, held)
     together = {one: [group[one][0] for group in groups] for one in openable}
     counts = topic_counts(snapshot, together, mask) or [0] * len(names)
     newest = [_newest(snapshot, one) for one in found.shown]
@@ -69,7 +69,13 @@ def landscape(opened: Opened, *, as_of: str | None = None) -> Landscape:
             _shown(
                 one,
                 snapshot,
-                _name(vault, one, names, (spelled := [word_at(held, place) for place in places])),
+                _name(
+                    vault,
+                    snapshot,
+                    one,
+                    names,
+                    (spelled := [word_at(held, place) for place in places]),
+                ),
                 {names[topic]: counts[topic] for topic in one.topics[:TOPICS]},
                 tuple(spelled),
                 tuple(marks[ordinal] for ordinal in some if ordinal in marks),
@@ -94,7 +100,9 @@ def _landmarks(
     }
 
 
-def _name(vault: OpenVault, one: Region, names: Sequence[str], words: Sequence[str]) -> str:
+def _name(
+    vault: OpenVault, snapshot: Snapshot, one: Region, names: Sequence[str], words: Sequence[str]
+) -> str:
     """Its first topic; the folder's path, its source for its top; else its first words."""
     if one.kind == TOPIC:
         return names[one.topics[0]]
@@ -102,7 +110,7 @@ def _name(vault: OpenVault, one: Region, names: Sequence[str], words: Sequence[s
     if one.folder is None:
         return said
     ordinal, depth = one.folder
-    place = record_of(vault, PLACES, vault.snapshot().id(ordinal)) or Place()
+    place = record_of(vault, PLACES, snapshot.id(ordinal)) or Place()
     source, *folder = path_of(place)[:depth] or ("",)
     path = "/".join(folder) or source.rstrip("/").rpartition("/")[2]
     return path if one.kind == FOLDER or not said else f"{path}: {said}"
@@ -131,13 +139,13 @@ Found = tuple[Regions, list[tuple[WordPlace, ...]]]
 
 def _regions(
     vault: OpenVault,
+    snapshot: Snapshot,
     mask: Mask,
     names: Sequence[str],
     groups: Sequence[TopicGroup],
     held: Sequence[tuple[Part, Lexicon]],
 ) -> Found:
     """Worked out once for the same documents and topics of a snapshot."""
-    snapshot = vault.snapshot()
     digest = hashlib.sha256(np.packbits(mask).tobytes())
     for group in groups:
         for collection, hashes in sorted(group.items()):

@@ -71,11 +71,12 @@ def update(assistant: Assistant, given: Update) -> Updated:
     )
     if given.due is not None or given.tick:
         change = _planned(store.get(given.id, refs=False), given, change)
+    memory: Memory | None = None
     if change != MemoryChange(given.id, expected_version=given.version):
-        store.edit_many([change], refs=False)
+        (memory,) = store.edit_many([change], refs=False)
     if given.done is not None:
-        (store.done if given.done else store.reopen)(given.id)
-    return _shown(store.get(given.id, refs=False))
+        memory = (store.done if given.done else store.reopen)(given.id)
+    return _shown(memory or store.get(given.id, refs=False))
 
 
 def _planned(memory: Memory, given: Update, change: MemoryChange) -> MemoryChange:

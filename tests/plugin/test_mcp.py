@@ -264,3 +264,20 @@ async def test_two_assistants_and_a_page_write_at_once_and_nothing_is_lost(
     texts = {one.text: one.collection for one in served.store.list()}
     for name in ("work", "personal"):
         assert [texts[f"{name} {number}"] for number in range(8)] == [name] * 8
+
+
+async def test_a_grant_that_is_withdrawn_is_gone_for_the_next_call(served: Served) -> None:
+    closed = served.store.collections.create("closed", owner="wanda")
+    served.store.collections.change_members(closed.id, {"alice": "reader"})
+    diary = served.store.add("A diary about plums", collection="closed").id
+    async with connected(served, "alice") as session:
+        read = await session.call_tool("memory_read", {"ids": [diary]})
+        assert read.structured_content["memories"][0]["text"] == "A diary about plums"
+        served.store.collections.change_members(closed.id, remove=["alice"])
+        refused = await session.call_tool("memory_read", {"ids": [diary]})
+        assert refused.is_error
+        found = await session.call_tool("memory_search", {"query": "plums diary"})
+        assert "plums" not in json.dumps(found.structured_content)
+        served.vault.lock()
+        with pytest.raises(Exception, match=r"in a browser|423"):
+            await session.call_tool("tasks", {})
