@@ -12,7 +12,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -187,25 +187,39 @@ class FastEmbedEmbedder:
         return sum(sum(part.attention_mask) for part in self._encoded(text))
 
     def unread_tokens(self, text: str) -> tuple[int, int]:
-        """How many tokens of ``text`` are unknown or a single letter, and how many there are.
+        """How many tokens of ``text`` are not read, and how many there are.
 
-        Digits and punctuation stand alone in every language, so they do not count at all; nor do
-        the letters a to z count as unread. To a model of all languages a single letter may be a
-        word, so there only what is unknown counts.
+        Not read is what is unknown, a single letter that is not of a to z (to a model of all
+        languages it may be a word), and a word of these letters in crumbs: *prluzgdtx* is
+        pr-lu-zg-dt-x. Digits and punctuation stand alone in every language and do not count.
         """
-        spelled = [
-            (token, text[start:end])
-            for part in self._encoded(text)
-            for token, (start, end) in zip(part.tokens, part.offsets, strict=True)
-            if any(map(str.isalpha, text[start:end]))
-        ]
         name, pieces = self.name.casefold(), self._limited.token_to_id(UNKNOWN[0]) is not None
         letters = pieces and not any(mark in name for mark in _MULTILINGUAL)
-        unread = [
-            token in UNKNOWN or (letters and len(part) == 1 and not part.isascii())
-            for token, part in spelled
-        ]
-        return sum(unread), len(unread)
+        unread, tokens = 0, 0
+        for word in self._spelled_words(text):
+            crumbs = _in_crumbs([part for _, part in word])
+            for token, part in word:
+                alone = letters and len(part) == 1 and not part.isascii()
+                unread += crumbs or alone or token in UNKNOWN
+            tokens += len(word)
+        return unread, tokens
+
+    def _spelled_words(self, text: str) -> Iterator[list[tuple[str, str]]]:
+        """The tokens with letters, each with its letters, by the word that they are pieces of."""
+        for encoded in self._encoded(text):
+            word: list[tuple[str, str]] = []
+            last = -1
+            for token, (start, end) in zip(encoded.tokens, encoded.offsets, strict=True):
+                part = text[start:end]
+                if not any(map(str.isalpha, part)):
+                    continue
+                if word and (start != last or part[0].isspace()):
+                    yield word
+                    word = []
+                word.append((token, part.strip()))
+                last = end
+            if word:
+                yield word
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The vectors of each token of ``texts`` before they are pooled into one."""
@@ -420,3 +434,13 @@ def _unit(vectors: Sequence[NDArray[Any]] | NDArray[Any]) -> Vectors:
         lengths = np.linalg.norm(unit, axis=1, keepdims=True)
         unit /= np.maximum(lengths, np.float32(1e-12))  # in place: no copy stays behind
     return unit
+
+
+def _in_crumbs(pieces: Sequence[str]) -> bool:
+    """Whether a word of the letters a to z is cut into pieces of less than two letters in the mean.
+
+    So are nine in ten words of random letters, and next to none of four languages.
+    """
+    return (
+        len(pieces) > 1 and all(map(str.isascii, pieces)) and len("".join(pieces)) < 2 * len(pieces)
+    )

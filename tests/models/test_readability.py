@@ -47,3 +47,8 @@ def test_minilm_reads_german_and_no_chinese(minilm):
     assert readability(model, "黑豹队的防守丢了多少分？") == 0.0
     assert readability_of(model, "ru") == readability_of(model, "ar") == 0.0
     assert readability(model, "B. F. Skinner") == 1.0
+
+
+@pytest.mark.parametrize("noise", ["prluzgdtx", "vwlpxlvfd kbmduzpo", "SLT-4471-KX"])
+def test_of_words_in_crumbs_vectors_say_nothing(minilm, noise):
+    assert readability(load_embedder(str(minilm["int8"])), noise) == 0.0

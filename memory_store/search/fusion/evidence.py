@@ -81,7 +81,10 @@ class Evidence(Struct, frozen=True, eq=False):
 
 
 def evidence(fetched: Fetched, search: Search) -> Evidence:
-    """The features of every memory that a leg lists for the query as typed."""
+    """The features of every memory that a leg lists for the query as typed, and has some.
+
+    Of a query that its model does not read vectors name memories that nothing speaks for.
+    """
     typed = [one for one in fetched.lists if one.kind == "original"]
     found = dict.fromkeys(ordinal for one in typed for ordinal in one.ordinals)
     ordinals = np.sort(np.fromiter(found, np.int32, len(found)))
@@ -113,7 +116,8 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
         features[:, TOPICS] = [named.get(ordinal, 0.0) for ordinal in ordinals.tolist()]
     name = fetched.models[0].embedder.name if fetched.models else ""
     fitted = search.context.fitted.get(name)
-    return Evidence(ordinals, features, name, tuple(read), compared_by, fitted)
+    some = features.any(axis=1)
+    return Evidence(ordinals[some], features[some], name, tuple(read), compared_by[some], fitted)
 
 
 def _by_words(keyword: LegList, ordinals: Ordinals, search: Search) -> Values:
