@@ -137,7 +137,7 @@ def _near(store: MemoryStore, new: New) -> tuple[Sequence[Listed], Sequence[List
 def _alike(store: MemoryStore, words: Sequence[str]) -> Iterator[SearchResult]:
     """Results that are near in words, and those near in meaning."""
     text = " ".join(words)  # no mark of the query language
-    modes = ("keyword", "vector") if store.stats()["vectors"] else ("keyword",)
+    modes = ("keyword", "vector") if store.embedding().done else ("keyword",)
     for mode, length in zip(modes, (COMPARED_WORDS, COMPARED), strict=False):
         if said := text[:length].strip():
             yield from store.search(
