@@ -35,7 +35,7 @@ _CACHE_LIMIT = 100_000  # distinct names, about 30 MB: those of a large reposito
 _ASCII_PART = re.compile(  # as _begins_part has it
     r"(?<=[^A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?:[a-rt-z]|s[a-z]))"
 )
-_ASCII_NAME = re.compile(r"[A-Za-z0-9_]*[A-Za-z0-9][A-Za-z0-9_]*")
+_ASCII_NAME = re.compile(r"(?<!\w)_*[A-Za-z0-9]\w*", re.ASCII)  # no name begins inside a run
 
 
 def identifiers(text: str) -> list[Word]:

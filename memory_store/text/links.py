@@ -53,7 +53,7 @@ _PARTS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _EMPHASIS = re.compile(r"(?<!\w)[*_~=]{1,3}(?=\S)|(?<=\S)[*_~=]{1,3}(?!\w)")
-_ENDS = re.compile(r"[.!?…。！？]+[\"”’)\]]*\s+|\n")
+_ENDS = re.compile(r"(?<![.!?…。！？])[.!?…。！？]+[\"”’)\]]*\s+|\n")
 
 
 class Link(Struct, frozen=True):

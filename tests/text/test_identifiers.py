@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,3 +121,9 @@ def test_parts_leave_no_letter_out_and_add_none(name: str) -> None:
 @given(any_text, any_text)
 def test_terms_of_a_line_are_those_of_its_halves(first: str, second: str) -> None:
     assert code_terms(f"{first} {second}") == code_terms(first) + code_terms(second)
+
+
+def test_a_line_of_underscores_holds_no_name_and_keeps_no_one_waiting() -> None:
+    began = time.process_time()
+    assert code_terms("_" * 300_000) == []
+    assert time.process_time() - began < 5
