@@ -122,7 +122,7 @@ def _near(store: MemoryStore, new: New) -> tuple[Sequence[Listed], Sequence[List
     meaning with another number in it (another rent, another day) says something else.
     """
     words = _words(new.text)
-    near = {row.id: row.vector_score or 0.0 for row in _alike(store, words)}
+    near = {row.id: row.vector_score or 0.0 for row in _alike(store, re.findall(r"\w+", new.text))}
     known, older = [], []
     for memory in [store.get(id_, refs=False) for id_ in near]:
         said = _words(memory.text)
