@@ -131,7 +131,7 @@ def _near(store: MemoryStore, new: New) -> tuple[Sequence[Listed], Sequence[List
             known.append(memory)
         elif near[memory.id] >= REPLACES and set(new.topics) & set(memory.topics):
             older.append(memory)
-    return listed(known) or (), listed(older) or ()
+    return listed(known), listed(older)
 
 
 def _alike(store: MemoryStore, words: Sequence[str]) -> Iterator[SearchResult]:
