@@ -6,8 +6,10 @@ environment comes before it, and an option of a command before both.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +28,7 @@ from memory_store.paths import (
     config_folder,
     data_folder,
     home_path,
+    named_as,
     replace_file,
 )
 
@@ -59,6 +62,16 @@ def default_vault(*, make: bool = False) -> Path:
     """
     named = chosen(DB_VARIABLE)
     return vault_path(named, home_path) if named else data_folder(make=make) / DEFAULT_NAME
+
+
+def typed_vault(vault: Path) -> str:
+    """A blank and the vault, as one types it behind a command; empty where it may be left out."""
+    named = named_as.get() or vault
+    with contextlib.suppress(BadInputError):  # nothing can be left out where the usual is unknown
+        usual = default_vault()
+        if usual in (named, vault) or (not is_address(usual) and usual.resolve() == vault):
+            return ""
+    return f" {shlex.quote(str(named))}"
 
 
 def choose(name: str, value: str) -> Path:

@@ -30,7 +30,7 @@ CONFIG_FILE = "config.yaml"
 DEFAULT_NAME = "memories.db"
 
 named_as: ContextVar[Path | None] = ContextVar("named_as", default=None)
-"""What a vault is called by a command that another process does: see :func:`shown_vault`."""
+"""What a vault is called by a command that another process does."""
 
 
 def cache_folder(*, make: bool = True) -> Path:
@@ -50,11 +50,6 @@ def config_folder(*, make: bool = True) -> Path:
 def data_folder(*, make: bool = True) -> Path:
     """Your default vault. ``MEMORY_STORE_DATA`` overrides the place; raises as above."""
     return _private_folder("MEMORY_STORE_DATA", lambda usual: usual.user_data_path, make)
-
-
-def shown_vault(path: Path) -> Path:
-    """A vault's path as the command has it that shows it."""
-    return named_as.get() or path
 
 
 def state_folder(*, make: bool = True) -> Path:

@@ -145,6 +145,13 @@ def test_related_source_code_is_called_by_its_path(store: MemoryStore) -> None:
     }
 
 
+def test_related_memories_of_one_title_are_told_apart(linked: MemoryStore, notes: Path) -> None:
+    (notes / "old/deep/Lease.md").write_text("An older lease, with its [[rent]].")
+    linked.import_paths([notes], embed=False)
+    found = {one.shown for one in linked.related("flat/Rent.md")}
+    assert found == {"Lease (flat/Lease.md)", "Lease (old/deep/Lease.md)", "Home"}
+
+
 def test_links_survive_an_export_a_backup_and_new_keys(
     linked: MemoryStore, tmp_path: Path, key_file: Path
 ) -> None:

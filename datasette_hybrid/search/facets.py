@@ -66,22 +66,28 @@ class FacetView:
 
 
 def found(response: SearchResponse, given: Mapping[str, Any]) -> str:
-    """How many results there are: ``64``; ``10+`` where some were not looked at; empty if unknown.
+    """How many results there are: ``64``; ``10+`` where some were not looked at; or nothing."""
+    number = _number(response, given)
+    return "" if number is None else f"{number:,}{'+' if response.in_part else ''}"
 
-    Facets count what the others keep, so those of the status add up to it.
-    """
-    counts = response.facets.get("status")
+
+def how_many(response: SearchResponse, given: Mapping[str, Any]) -> str:
+    """The same in plain words, with how many of them are certain."""
+    number = _number(response, given)
+    return "" if number is None else response.how_many(number)
+
+
+def _number(response: SearchResponse, given: Mapping[str, Any]) -> int | None:
+    counts, chosen = response.facets.get("status"), _chosen(given, "status")
     if counts is None:
-        return ""
-    chosen = _chosen(given, "status")
-    number = sum(count for name, count in counts.items() if not chosen or name in chosen)
-    return f"{number:,}{'+' if _is_part(response) else ''}"
+        return None
+    return sum(count for name, count in counts.items() if not chosen or name in chosen)
 
 
 def holding(response: SearchResponse) -> str:
     """How many memories hold a word of the query, where that is more than there are results."""
-    number = sum(response.facets.get("status", {}).values())
-    return f"{response.holding:,}" if response.holding and response.holding > number else ""
+    more = response.holding and response.holding > response.found
+    return f"{response.holding:,}" if more else ""
 
 
 def chips(given: Mapping[str, Any], path: str, like: str = "") -> list[Chip]:
@@ -114,7 +120,7 @@ def facets(response: SearchResponse, given: Mapping[str, Any], asked: Asked) -> 
         chosen = _chosen(given, facet)
         # of several values a memory may have, even one leaves others out
         if chosen or (any(counts.values()) if facet in MANY_VALUED else len(counts) > 1):
-            shown = list(_values(facet, counts, chosen, asked, _is_part(response)))
+            shown = list(_values(facet, counts, chosen, asked, response.in_part))
             first, more = shown[:SHOWN_AT_ONCE], shown[SHOWN_AT_ONCE:]
             views.append(FacetView(facet, heading, first, more))
     return views
@@ -150,12 +156,6 @@ def relaxed(given: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 def cleared(given: Mapping[str, Any], path: str) -> str:
     """The address of the same search without any of the chips."""
     return changed(given, path, continue_=None, like=None, narrow=None, **dict.fromkeys(FILTERS))
-
-
-def _is_part(response: SearchResponse) -> bool:
-    """Whether only the rows of the page were counted, and there are more."""
-    counted = sum(response.facets.get("status", {}).values())
-    return response.next is not None and counted <= len(response.rows)
 
 
 def _chosen(given: Mapping[str, Any], facet: str) -> list[str]:

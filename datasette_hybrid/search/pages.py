@@ -178,7 +178,7 @@ async def _section(
             section["refusal"] = sentence(str(error) or "this took too long")
         else:
             section["response"] = response
-            section["found"] = facets.found(response, given)
+            section["how_many"] = facets.how_many(response, given)
             section["results"] = result_views.results(response, grants, Asked(path, linked))
             section |= result_views.remarks(response, grants)
     return section
@@ -202,6 +202,7 @@ async def _answered(
         "response": response,
         "results": results,
         "found": facets.found(response, given),
+        "how_many": facets.how_many(response, given),
         "holding": facets.holding(response),
         "understood": understood(response.query, response.mode, asked.mode),
         "continued": forms.last(given, "continue"),

@@ -11,7 +11,9 @@ from memory_store.host import NO_VECTORS, PARTLY, UNEMBEDDED
 
 COMMAND = "memory-store reindex"
 SOME_HAVE = PARTLY.partition("{")[0]
-NONE_HAS = tuple(line.partition("Try:")[0].rpartition("{}")[2] for line in (UNEMBEDDED, NO_VECTORS))
+NONE_HAS = tuple(
+    line.partition("Try:")[0].rpartition("{}")[2].rstrip() for line in (UNEMBEDDED, NO_VECTORS)
+)
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,24 @@ from memory_store.records import Memory, SearchResponse, SearchResult
 from memory_store.records.explanation import Expand, Verdict
 from memory_store.records.visibility import for_searchers, shown_to_searchers
 from memory_store.search.degraded import for_searchers as lines_for_searchers
+from memory_store.search.degraded import without_commands
 
 COUNTED_UNLESS_STRICT = frozenset({"type", "status", "created"})
 COUNTED = frozenset({"collection", "topic"})
 """Facets. Names are sealed: these are counted in the collections alone that the asker may read."""
 
 
-def shown_to_readers(response: SearchResponse) -> SearchResponse:
-    """An answer without what a language model was sent: that is for the holder of the key."""
+def shown_to_readers(response: SearchResponse, *, owner: bool) -> SearchResponse:
+    """An answer without what a language model was sent: that is for the holder of the key.
+
+    Commands that mend something, and paths of this machine, are for the vault's ``owner``.
+    """
     stages = tuple(
         replace(stage, sent=UNSET) if isinstance(stage, Expand) else stage
         for stage in response.explain
     )
-    return replace(response, explain=stages)
+    degraded = response.degraded if owner else without_commands(response.degraded)
+    return replace(response, explain=stages, degraded=degraded)
 
 
 def shown_unread(
@@ -43,7 +48,7 @@ def shown_unread(
             for row in response.rows
         ),
         facets={name: counts for name, counts in response.facets.items() if name in counted},
-        degraded=lines_for_searchers(response.degraded),
+        degraded=without_commands(lines_for_searchers(response.degraded)),
         why=None if response.why is None else _verdict(response.why, strict=strict),
     )
 

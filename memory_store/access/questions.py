@@ -91,7 +91,7 @@ def search(store: MemoryStore, grants: Grants, request: SearchRequest) -> Search
 
         response = replace(response, why=no_id(about))
     if unread is None:
-        return shown_to_readers(response)
+        return shown_to_readers(response, owner=grants.audit)
     shown = store.limited_to(readable).present([row.id for row in response.rows])
     response = replace(response, degraded=(*response.degraded, *unread.left_out))
     return shown_unread(response, strict=strict, readable=shown)

@@ -7,7 +7,7 @@ open is not there: it is no target, no backlink, and in no count.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -227,12 +227,15 @@ def related(
     best = sorted(scores, key=lambda one: (-scores[one], one))[: BESIDE * limit]
     heads = open_heads(vault, best)
     names = _named(vault, heads)
+    alike = Counter(title for _, title, *_ in names.values())
     return [
         Related(
             *names[one],
             round(scores[one], 4),
             tuple(dict.fromkeys(reasons[one])),
-            heads[one].ref if names[one][2].removesuffix(DONE_SUFFIX) == CODE else None,
+            heads[one].ref
+            if alike[names[one][1]] > 1 or names[one][2].removesuffix(DONE_SUFFIX) == CODE
+            else None,
         )
         for one in best
         if one in names

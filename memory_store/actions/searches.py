@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from memory_store.actions.action import Opened, action
 from memory_store.actions.reads import open_all, resolve
+from memory_store.configuration import typed_vault
 from memory_store.errors import ModelUnavailableError, NotFoundError, SupersededError
-from memory_store.paths import shown_vault
 from memory_store.records import (
     Memory,
     Ranking,
@@ -164,7 +164,7 @@ def context(opened: Opened) -> SearchContext:
         keep_expansion=expansions.keep,
         fetch_model=lambda: _fetch_command(opened),
         expander=chosen_expander(opened.expander),
-        database=str(shown_vault(vault.path)),
+        typed_vault=lambda: typed_vault(vault.path),
         strict=settings.strict,
         lexicon=lambda wanted: lexicons(vault, snapshot, wanted),
         trigrams=lambda: trigrams(vault, snapshot),
@@ -212,7 +212,7 @@ def _load_reranker(name: str | None) -> Reranker:
 
 def _runnable(lines: Sequence[str], vault: OpenVault) -> tuple[str, ...]:
     """Lines of ``degraded`` whose commands can be run as they stand."""
-    command = "memory-store doctor"
+    doctor = "memory-store doctor"
     return tuple(
-        line.replace(f"{command} DB", f"{command} {shown_vault(vault.path)}") for line in lines
+        line.replace(f"{doctor} DB", f"{doctor}{typed_vault(vault.path)}") for line in lines
     )

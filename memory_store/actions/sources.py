@@ -5,16 +5,16 @@ Boundary: opens the sealed paths of this principal alone. To forget a source del
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memory_store.actions.action import Opened, action
+from memory_store.configuration import typed_vault
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.importing.git import behind
 from memory_store.importing.ledger import left_out
-from memory_store.paths import home_path, shown_vault
+from memory_store.paths import home_path
 from memory_store.records import ImportReport, SourceInfo, unheard
 from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.rows import Origin
@@ -41,7 +41,7 @@ def sources(opened: Opened, path: str | None = None) -> list[SourceInfo]:
 
 def import_again(vault: Path) -> str:
     """The command that reads every source again, each with its options."""
-    return shlex.join(("memory-store", "import", str(shown_vault(vault))))
+    return f"memory-store import{typed_vault(vault)}"
 
 
 def _described(vault: OpenVault, one: Source) -> SourceInfo:

@@ -17,6 +17,7 @@ from memory_store.actions.action import Opened, action
 from memory_store.actions.attempts import again_if_overtaken, with_succession
 from memory_store.actions.collections import collection_ids
 from memory_store.actions.reads import shown
+from memory_store.configuration import typed_vault
 from memory_store.errors import ConflictError, LockedError, ModelMismatchError
 from memory_store.importing.drafts import (
     memory_from_draft,
@@ -215,7 +216,7 @@ def _unread_lines(models: WritingEmbedders, vault: OpenVault) -> list[str]:
             model,
             f"collection {names[collection]!r}",
             snapshot.languages_in(collection),
-            vault.path,
+            typed_vault(vault.path),
         )
     ]
 

@@ -79,8 +79,8 @@ def print_answer(
     before = None
     for row in response.rows:
         if response.certain is not None and row.band == WEAK and before != WEAK:
-            none = "" if response.certain else "None is certain. "
-            click.echo(styled(f"{none}These may fit\n", DIM, colour))
+            said = "These may fit" if response.certain else response.how_many(response.found)
+            click.echo(styled(f"{said}\n", DIM, colour))
         before = row.band
         lines = result_lines(row, columns(), colour, by_ref=by_ref, pages=pages)
         if row.id in ways:
@@ -102,8 +102,8 @@ def print_answer(
 
 
 def opened_line(response: SearchResponse) -> str:
-    """``3 certain · 12 of 48,210 memories opened · 35 ms``."""
-    certain = f"{response.certain:,} certain · " if response.certain else ""
+    """``3 certain; 61 may fit · 12 of 48,210 memories opened · 35 ms``."""
+    certain = f"{response.how_many(response.found)} · " if response.certain else ""
     opened = f"{response.opened:,} of {memories(response.total)} opened"
     return f"{certain}{opened} · {response.milliseconds:,.0f} ms"
 

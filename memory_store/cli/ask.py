@@ -42,7 +42,20 @@ LOADING_SECONDS = 60.0  # the plugins of llm, and a local model of some gigabyte
 INSTEAD = "There will be no answer. These are the memories found:"
 
 
-@vault_command(cls=QueryCommand)
+MISSING = "memory-store ask: why there will be no answer"
+
+
+class AskCommand(QueryCommand):
+    """Says that there is no language model before it asks for a passphrase, and searches."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        missing = ctx.meta[MISSING] = _missing(ctx.params["model"])
+        if missing is not None:
+            click.echo(f"Error: {printable_line(said_plainly(missing) or '')}\n{INSTEAD}", err=True)
+        return super().invoke(ctx)
+
+
+@vault_command(cls=AskCommand)
 @click.argument("question", metavar="QUESTION...", nargs=-1, required=True)
 @click.option("--model", metavar="MODEL", help="Language model (default: the default model of llm)")
 @request_option("limit", default=ANSWER_SOURCES, help="How many memories to send, at most")
@@ -76,9 +89,7 @@ def ask(
     """
     words = " ".join(question)
     asked = text_or_stdin(words).strip() if words == "-" else words
-    missing = _missing(model)
-    if missing is not None:
-        click.echo(f"Error: {printable_line(said_plainly(missing) or '')}\n{INSTEAD}", err=True)
+    missing = click.get_current_context().meta[MISSING]
     response = _found(store, asked, **options)
     if missing is not None:
         if as_json:

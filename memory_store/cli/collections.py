@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 from memory_store.cli.options import at_terminal, row_options, vault_command
 from memory_store.cli.rows import write_rows
 from memory_store.cli.terminal import here_only, memories, printable_line
+from memory_store.configuration import typed_vault
 from memory_store.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ def collections(
     stale = store.collections.stale().get(names[0], 0) if action == "set" else 0
     if stale and form == "text":
         are = "memory is" if stale == 1 else "memories are"
-        click.echo(f"{stale:,} {are} stale: memory-store reindex {store.path}", err=True)
+        click.echo(
+            f"{stale:,} {are} stale: memory-store reindex{typed_vault(store.path)}", err=True
+        )
 
 
 def _check(action: str | None, names: tuple[str, ...], options: dict[str, Any]) -> None:

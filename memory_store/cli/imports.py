@@ -23,6 +23,7 @@ from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_answer, write_json
 from memory_store.cli.terminal import memories, printable_line
 from memory_store.cli.vault_argument import VaultCommand
+from memory_store.configuration import typed_vault
 from memory_store.records import ImportReport
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def import_(
         _print_report(written[0], request.dry_run, verbose)
         click.echo(
             "Stopped while embedding. All of it can be searched by words and topics; for search by "
-            f"meaning go on with: memory-store reindex {store.path}",
+            f"meaning go on with: memory-store reindex{typed_vault(store.path)}",
             err=True,
         )
         sys.exit(EXIT_INTERRUPTED)

@@ -22,7 +22,8 @@ from memory_store.cli.options import (
     passphrase_option,
 )
 from memory_store.cli.rows import write_json
-from memory_store.cli.vault_argument import VaultCommand, database_argument, shell_name
+from memory_store.cli.vault_argument import VaultCommand, database_argument
+from memory_store.configuration import typed_vault
 from memory_store.errors import BadInputError
 from memory_store.paths import home_path
 
@@ -31,7 +32,7 @@ TOPICS = ("table", "memory")
 ABOUT_TOPICS = {
     "table": "Topics are hashed in the file, so that SQL can join by them. A thief who has the\n"
     "file and knows some of your notes can name topics of others. To keep topics out of it:\n"
-    "memory-store settings {vault}topics memory",
+    "memory-store settings{vault} topics memory",
     "memory": "The file holds no hashes of topics, so SQL cannot join by them.",
 }
 """What the choice means, in the words of ``init``."""
@@ -134,7 +135,7 @@ def init(
     if device is not None:
         click.echo(f"Device key, without which the passphrase opens nothing: {device}")
         click.echo("If that file is lost, only the recovery code opens the vault.\n")
-    click.echo(ABOUT_TOPICS[kept].format(vault=shell_name(database)) + "\n")
+    click.echo(ABOUT_TOPICS[kept].format(vault=typed_vault(database)) + "\n")
     _print_how_to_open(database, key_file, made, secret is not None, keyring)
     chosen = preset(model)
     if chosen is not None and chosen.reranker:
@@ -206,7 +207,7 @@ def _chosen_passphrase(
 def _print_how_to_open(
     database: Path, key_file: Path | None, made: bool, passphrase: bool, keyring: bool
 ) -> None:
-    vault = shell_name(database)
+    vault = typed_vault(database)
     if key_file is not None:
         file = os.path.abspath(home_path(key_file))
         kept = "new, readable by you alone: keep a copy" if made else "the one you have"
@@ -216,8 +217,8 @@ def _print_how_to_open(
     if passphrase:
         click.echo("Your passphrase is asked for in a terminal, or taken from")
         click.echo("MEMORY_STORE_PASSPHRASE. To be asked once for a while:\n")
-        click.echo(f"    memory-store unlock {vault}".rstrip() + "\n")
+        click.echo(f"    memory-store unlock{vault}\n")
     if keyring:
         click.echo("The key in your operating system's keyring is found by itself.\n")
-    click.echo(f"Next:\n\n    memory-store import {vault}~/notes")
-    click.echo(f"    memory-store search {vault}what you look for")
+    click.echo(f"Next:\n\n    memory-store import{vault} ~/notes")
+    click.echo(f"    memory-store search{vault} what you look for")

@@ -13,7 +13,8 @@ import click
 
 from memory_store.cli.options import key_options, unlocked
 from memory_store.cli.terminal import printable_line
-from memory_store.cli.vault_argument import VaultCommand, VaultPath, database_argument, shell_name
+from memory_store.cli.vault_argument import VaultCommand, VaultPath, database_argument
+from memory_store.configuration import typed_vault
 
 IDLE_MINUTES, MOST_HOURS = 15.0, 12.0
 
@@ -70,8 +71,10 @@ def unlock(
             click.echo(f"Warning: {printable_line(warning)}.", err=True)
         start(store, key_file, idle=idle * 60, longest=hours * 3600)
     found = {"idle_limit": idle * 60, "left": hours * 3600}
-    click.echo(f"{database} is open to your commands, {_limits(found)}.")
-    click.echo(f"To lock it: memory-store lock {shell_name(database)}".rstrip())
+    vault = typed_vault(database)
+    named = database if vault else "Your vault"
+    click.echo(f"{named} is open to your commands, {_limits(found)}.")
+    click.echo(f"To lock it: memory-store lock{vault}")
 
 
 @click.command()

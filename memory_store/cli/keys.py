@@ -29,6 +29,7 @@ from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_answer, write_json
 from memory_store.cli.terminal import SHORT_ID, printable_line
 from memory_store.cli.vault_argument import VaultCommand, database_argument
+from memory_store.configuration import typed_vault
 from memory_store.errors import BadInputError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def list_(store: MemoryStore, as_json: bool) -> None:
     for name in store.keys.unfinished():
         click.echo(
             f"The key of {printable_line(name)} is being replaced: "
-            f"memory-store keys rotate {store.path} goes on",
+            f"memory-store keys rotate{typed_vault(store.path)} goes on",
             err=True,
         )
 

@@ -28,6 +28,7 @@ from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_answer, write_json, write_rows
 from memory_store.cli.terminal import BOLD, DIM, colour_wanted, in_units, printable_line, styled
 from memory_store.cli.vault_argument import VaultCommand, database_argument
+from memory_store.configuration import typed_vault
 from memory_store.errors import BadInputError, LockedError, WrongKeyError
 
 if TYPE_CHECKING:
@@ -254,7 +255,7 @@ def settings(store: MemoryStore, name: str | None, value: str | None, as_json: b
     if found.topics_unfinished and not as_json:
         click.echo(
             f"The change to topics {found.topics} is not finished: "
-            f"memory-store settings {store.path} topics {found.topics} goes on",
+            f"memory-store settings{typed_vault(store.path)} topics {found.topics} goes on",
             err=True,
         )
 

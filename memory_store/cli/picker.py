@@ -56,6 +56,12 @@ def pick(search: Search, words: str) -> Picked | None:
     ``search`` answers a query; it is called in a thread, one query after the other. Raises
     ModelUnavailableError without the library.
     """
+    check_library()
+    return _application(search, words).run()
+
+
+def check_library() -> None:
+    """Raises ModelUnavailableError where the library is not installed."""
     try:
         import prompt_toolkit  # noqa: F401
     except ImportError:
@@ -63,7 +69,6 @@ def pick(search: Search, words: str) -> Picked | None:
             "search -i needs the package prompt_toolkit",
             "pip install 'datasette-hybrid[interactive]'",
         ) from None
-    return _application(search, words).run()
 
 
 def _application(search: Search, words: str) -> Application[Picked | None]:

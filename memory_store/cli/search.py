@@ -56,6 +56,8 @@ class QueryCommand(VaultCommand):
     def invoke(self, ctx: click.Context) -> Any:
         folder = ctx.params.get("in_folder")
         if folder is None:
+            if ctx.params.get("interactive"):  # before a passphrase is asked for
+                _refuse_without_terminal()
             return super().invoke(ctx)
         here_only("a folder")
         _refuse_what_needs_a_vault(ctx.params)
@@ -122,6 +124,11 @@ def search(
         _choose(store, words, options)
         return
     asked = search_request(text_or_stdin(words).strip() if words == "-" else words, **options)
+    if not asked.asks:
+        typing = ", or memory-store search -i to search while you type" if at_terminal() else ""
+        raise BadInputError(
+            f"Say what you look for, for example: memory-store search spare key{typing}", "q"
+        )
     show_answer(store, asked, form, page, by_ref=in_folder is not None)
 
 
@@ -185,10 +192,16 @@ def _refuse_what_needs_a_vault(given: Mapping[str, Any]) -> None:
         raise BadInputError(f"{IN} searches its folder alone: leave out {first}", "in")
 
 
-def _choose(store: MemoryStore, words: str, options: dict[str, Any]) -> None:
-    """Search while you type, then show or edit the memory that you choose."""
+def _refuse_without_terminal() -> None:
+    from memory_store.cli.picker import check_library
+
     if not (at_terminal() and sys.stdout.isatty()):
         raise BadInputError("-i needs a terminal", "interactive")
+    check_library()
+
+
+def _choose(store: MemoryStore, words: str, options: dict[str, Any]) -> None:
+    """Search while you type, then show or edit the memory that you choose."""
     here_only("a choice")
     from memory_store.cli.memories import edit_at_terminal, show_memory
     from memory_store.cli.picker import pick

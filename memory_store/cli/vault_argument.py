@@ -44,15 +44,6 @@ def database_argument(function: Function) -> Function:
     return click.argument("database", metavar="[DB]", type=VaultPath())(function)
 
 
-def shell_name(database: Path) -> str:
-    """DB and a space as one types it in a command: nothing where it may be left out."""
-    import shlex
-
-    from memory_store.configuration import default_vault
-
-    return "" if database == default_vault() else f"{shlex.quote(str(database))} "
-
-
 EVERYDAY, FILTERS, PATTERNS = "Options", "Filters", "Patterns"
 RANKING, OUTPUT, KEY = "Ranking", "Output", "Key"
 HEADINGS = (EVERYDAY, FILTERS, PATTERNS, RANKING, OUTPUT, KEY)
@@ -81,11 +72,12 @@ class VaultCommand(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         database = ctx.params.get("database")
         if isinstance(database, Path) and not self.makes_vault and not database.exists():
+            from memory_store.configuration import typed_vault
             from memory_store.errors import NotAVaultError
 
-            name = shell_name(database)
-            made = f"memory-store init {name}".strip()
-            raise NotAVaultError(f"{database}: no such file. To make a vault there: {made}")
+            name = typed_vault(database)
+            missing = f"{database}: no such file" if name else "You have no vault yet"
+            raise NotAVaultError(f"{missing}. To make one: memory-store init{name}")
         return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memory_store.configuration import typed_vault
 from memory_store.doctor.installation import Check
 from memory_store.errors import ModelUnavailableError
 
@@ -36,7 +37,7 @@ def embedding_model(store: MemoryStore | None) -> Check:
             return Check("embedding model", "missing", str(error), effect, error.remedy)
         state = None if store is None else store.model_state()
         if store is not None and state is not None and state.degraded:
-            remedy = f"memory-store reindex {store.path}"
+            remedy = f"memory-store reindex{typed_vault(store.path)}"
             return Check("embedding model", "missing", "; ".join(state.degraded), effect, remedy)
         return Check("embedding model", "ok", f"{place.name} in {place.folder}")
     if can_build(name):

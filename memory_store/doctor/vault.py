@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_store.addresses import is_address
+from memory_store.configuration import typed_vault
 from memory_store.doctor.installation import Check, State
 from memory_store.errors import MemoryStoreError, ModelMismatchError, ModelUnavailableError
 
@@ -27,7 +28,7 @@ def vault(path: Path, store: MemoryStore | None) -> list[Check]:
     try:
         check_is_vault(path)
     except MemoryStoreError as error:
-        remedy = f"memory-store init {path}" if not path.exists() else ""
+        remedy = f"memory-store init{typed_vault(path)}" if not path.exists() else ""
         return [Check("vault", "missing", str(error), "nothing to search", remedy)]
     mode = () if is_address(path) else (_file_mode(path),)
     checks = [Check("vault", "ok", str(path.resolve())), *mode, *_device_keys(path)]
@@ -62,11 +63,12 @@ def _device_key(path: Path, one: DeviceKey) -> Check:
     if not one.here:
         state: State = "missing" if one.owner else "off"
         effect = f"{whose} passphrase opens nothing on this machine"
-        remedy = f"memory-store keys device import {path} FILE, or keys device restore {path}"
+        vault = typed_vault(path)
+        remedy = f"memory-store keys device import{vault} FILE, or keys device restore{vault}"
         return Check(name, state, f"{detail}: not on this machine", effect, remedy)
     if not one.otherwise:
         effect = "if this machine is lost, and you exported it nowhere, so is the vault"
-        remedy = f"memory-store keys add {path} --recovery"
+        remedy = f"memory-store keys add{typed_vault(path)} --recovery"
         return Check(name, "missing", f"{detail}: no other key leads to it", effect, remedy)
     return Check(name, "ok", f"{detail}, in {one.path}")
 
@@ -89,7 +91,7 @@ def _opened(path: Path, store: MemoryStore) -> list[Check]:
     if vectors < memories:
         lacking = "no memory has" if not vectors else "some memories have not"
         effect = "not found by meaning"
-        remedy = f"memory-store reindex {path}"
+        remedy = f"memory-store reindex{typed_vault(path)}"
         checks.append(Check("vectors", "missing", f"{lacking} been embedded", effect, remedy))
     elif memories:
         checks.append(Check("vectors", "ok", f"{vectors:,}, made with {stats['model']}"))
@@ -113,7 +115,7 @@ def _languages(store: MemoryStore, counts: Mapping[str, int]) -> list[Check]:
         return [Check("languages", "ok", f"{model.name} reads them: {' '.join(counts)}")]
     detail = f"{model.name} does not read {' or '.join(unread)}"
     remedy = "memory-store models get multilingual, then "
-    remedy += f"memory-store reindex {store.path} --embedder multilingual"
+    remedy += f"memory-store reindex{typed_vault(store.path)} --embedder multilingual"
     return [Check("languages", "missing", detail, "found by words, hardly by meaning", remedy)]
 
 
@@ -124,7 +126,7 @@ def _topics(store: MemoryStore) -> Check:
     if not found.topics_unfinished:
         return Check("topics", "ok", kept)
     effect = {"table": "topic_hash() is null", "memory": "the file still holds hashes of topics"}
-    remedy = f"memory-store settings {store.path} topics {found.topics}"
+    remedy = f"memory-store settings{typed_vault(store.path)} topics {found.topics}"
     return Check("topics", "missing", f"not yet all {kept}", effect[found.topics], remedy)
 
 
@@ -146,7 +148,7 @@ def _environment_model(kept: str | None, path: Path) -> list[Check]:
         return []
     detail = f"{MODEL_VARIABLE} names {name}; the vectors of this vault come from {kept}"
     effect = f"{kept} is used; reindex would make {name} the vault's model"
-    remedy = f"unset {MODEL_VARIABLE}, or memory-store reindex {path}"
+    remedy = f"unset {MODEL_VARIABLE}, or memory-store reindex{typed_vault(path)}"
     return [Check("environment", "off", detail, effect, remedy)]
 
 
@@ -162,7 +164,7 @@ def _collection(store: MemoryStore, info: CollectionInfo, stale: int) -> Check:
         return Check(name, "missing", f"{detail}; {missing}", effect, remedy)
     if stale:
         effect = f"{stale:,} of its memories are indexed with earlier settings"
-        remedy = f"memory-store reindex {store.path}"
+        remedy = f"memory-store reindex{typed_vault(store.path)}"
         return Check(name, "missing", detail, effect, remedy)
     return Check(name, "ok", detail)
 

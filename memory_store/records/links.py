@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from memory_store.records.json_record import JsonRecord
-from memory_store.records.memories import Memory
+from memory_store.records.memories import DONE_SUFFIX, Memory
+from memory_store.text.identifiers import CODE
 
 PARENT, SUPERSEDES = "parent", "supersedes"
 MENTION = "mention"
@@ -77,7 +78,8 @@ class Unfolded(Struct, frozen=True):
 
 class Related(JsonRecord, frozen=True):
     """A memory near another one. ``why`` says by what, the strongest reason first; ``score`` is
-    between 0 and 1. ``ref`` is the path of source code, and null for others."""
+    between 0 and 1. ``ref`` is the path of source code, and tells others of one title apart;
+    else it is null."""
 
     id: str
     title: str
@@ -90,4 +92,7 @@ class Related(JsonRecord, frozen=True):
     @property
     def shown(self) -> str:
         """What a list calls it: source code by its path, for many files have one name."""
-        return self.ref or self.title or "Untitled"
+        title = self.title or "Untitled"
+        if self.ref and self.type.removesuffix(DONE_SUFFIX) != CODE:
+            return f"{title} ({self.ref})"
+        return self.ref or title

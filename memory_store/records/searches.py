@@ -17,6 +17,7 @@ from memory_store.records.visibility import ForSearchers, InPart, UnlessStrict
 from memory_store.titles import shown_title
 
 WEAK = "weak"  # the band below the others: where scores are probabilities, less than one half
+UNLIKELY = 0.1  # a probability below which the best result is merely the nearest
 
 
 class Passage(Struct, frozen=True):
@@ -150,6 +151,28 @@ class SearchResponse(Struct, frozen=True):
     def certain(self) -> int | None:
         """How many results, of all pages, are rather answers than not."""
         return self.totals.get("certain")
+
+    @property
+    def found(self) -> int:
+        """How many results there are, of all pages: facets count what the others keep."""
+        return sum(self.facets.get("status", {}).values())
+
+    @property
+    def in_part(self) -> bool:
+        """Whether only the rows of the page were counted, and there are more."""
+        return self.next is not None and self.found <= len(self.rows)
+
+    def how_many(self, found: int) -> str:
+        """How many results there are in plain words: ``3 certain; 61 may fit``."""
+        certain, more = self.certain, "+" if self.in_part else ""
+        if certain is None:
+            return f"{found:,}{more} result{'' if f'{found}{more}' == '1' else 's'}"
+        if certain:
+            rest = f"; {found - certain:,}{more} may fit" if found > certain or more else ""
+            return f"{certain:,} certain{rest}"
+        if self.rows and max(row.score for row in self.rows) < UNLIKELY:
+            return f"Nothing seems to fit; {found:,}{more} come nearest"
+        return f"Nothing certain; {found:,}{more} may fit"
 
     def as_dict(self) -> dict[str, Any]:
         """The response as the JSON API's object (without ``next_url``, which needs a server)."""

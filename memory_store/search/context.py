@@ -49,8 +49,8 @@ class SearchContext(Struct, frozen=True):
     ``page_keys`` seal the place between two pages.
     ``by_places`` says that the caller may not read, so that orders and scores are to follow from
     places alone. ``parsed`` is the query where the caller had to take it apart before.
-    ``degraded`` holds what the vault already knows to be missing; ``database`` is what commands
-    that mend it are to be given. ``vector_index`` is ``None``
+    ``degraded`` holds what the vault already knows to be missing; ``typed_vault`` is what
+    commands that mend it are to be given, with the blank before. ``vector_index`` is ``None``
     in a vault without vectors. ``expander`` names the language model that was chosen to expand
     queries with; ``find_expansion`` and ``keep_expansion`` reach what it answered before, under
     everything that decides the answer. ``fetch_model`` gives the command that has to come before
@@ -77,7 +77,7 @@ class SearchContext(Struct, frozen=True):
     fitted: Mapping[str, FusionNumbers] = field(default_factory=dict)
     unnamed: frozenset[str] = frozenset()
     degraded: tuple[str, ...] = ()
-    database: str = "DB"
+    typed_vault: Callable[[], str] = lambda: " DB"
     strict: bool = False
     by_places: bool = False
     parsed: ParsedQuery | None = None

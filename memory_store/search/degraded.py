@@ -6,8 +6,8 @@ Boundary: counts, and names of collections and models. A caller who may not read
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
@@ -19,19 +19,23 @@ if TYPE_CHECKING:
     from memory_store.search.candidates import Scope
     from memory_store.search.context import SearchContext
 
-NO_VECTORS = "no memory has a vector yet, meaning is not searched. Try: {}memory-store reindex {}"
+NO_VECTORS = "no memory has a vector yet, meaning is not searched. Try: {}memory-store reindex{}"
 NO_VECTOR = (
     "like: this memory has no vector yet, so others are compared by words and topics. "
-    "Try: memory-store reindex {}"
+    "Try: memory-store reindex{}"
 )
-STALE = "{} is indexed with earlier settings in part (memories: {:,}). Try: memory-store reindex {}"
-UNEMBEDDED = "{} has no vectors, meaning is not searched there. Try: memory-store reindex {}"
+STALE = "{} is indexed with earlier settings in part (memories: {:,}). Try: memory-store reindex{}"
+UNEMBEDDED = "{} has no vectors, meaning is not searched there. Try: memory-store reindex{}"
 UNREAD = (
     "{}: {} does not read {}, so these memories are found by words, hardly by meaning. "
     "Try: memory-store models get multilingual, then "
-    "memory-store reindex {} --embedder multilingual"
+    "memory-store reindex{} --embedder multilingual"
 )
-PARTLY = "meaning: {:,} of {:,} memories. The others are found by words. memory-store reindex {}"
+PARTLY = (
+    "meaning: {:,} of {:,} memories. The others are found by words. Try: memory-store reindex{}"
+)
+TRY = "Try: "  # the command that mends it follows
+A_PATH = re.compile(r"(?<![\w/:.])(~|[A-Za-z]:)?[/\\].*", re.DOTALL)
 NO_RERANKER = "no reranker, "  # how a line begins about what many do without
 UNNAMED = "collection "  # how a line begins that names collections
 HIDDEN = "in part of the collections meaning is not searched as it should be; see doctor"
@@ -51,7 +55,7 @@ def missing_model(
     error: ModelUnavailableError | ModelMismatchError, scope: Scope, context: SearchContext
 ) -> str:
     """The line for ``degraded`` when queries cannot be embedded by the model of a scope."""
-    line = missing_embedder(error, context.database)
+    line = missing_embedder(error, context.typed_vault())
     if scope.whole and scope.chooser is None:
         return line
     model = context.indexed_with[scope.collections[0]].embedder
@@ -66,8 +70,11 @@ def other_model(scope: Scope, context: SearchContext) -> str:
 
 
 def missing_embedder(error: ModelUnavailableError | ModelMismatchError, database: str) -> str:
-    """That an embedding model is missing, ending in what mends it."""
-    reindex = f"memory-store reindex {database}"
+    """That an embedding model is missing, ending in what mends it.
+
+    ``database`` is the vault as :func:`memory_store.configuration.typed_vault` has it.
+    """
+    reindex = f"memory-store reindex{database}"
     remedy = error.remedy if isinstance(error, ModelUnavailableError) else reindex
     message = str(error).rstrip(".")
     return message if remedy in message else f"{message}. Try: {remedy}"
@@ -102,7 +109,7 @@ def stale_lines(mask: Mask, context: SearchContext) -> tuple[str, ...]:
     if not stale.any():
         return ()
     return tuple(
-        STALE.format(named_collections([collection], context), count, context.database)
+        STALE.format(named_collections([collection], context), count, context.typed_vault())
         for collection, count in _counted(stale, snapshot).items()
     )
 
@@ -119,19 +126,19 @@ def unembedded_lines(mask: Mask, context: SearchContext) -> tuple[str, ...]:
     embedded = {part.collection for part in snapshot.parts if part.segment.windows}
     counts = _counted(lacking, snapshot)
     lines = [
-        UNEMBEDDED.format(named_collections([collection], context), context.database)
+        UNEMBEDDED.format(named_collections([collection], context), context.typed_vault())
         for collection in counts
         if collection not in embedded
     ]
     if not embedded.isdisjoint(counts):
         total = int(mask.sum())
         have = total - int((mask & snapshot.worked_out("unembedded", snapshot.unembedded)).sum())
-        lines.append(PARTLY.format(have, total, context.database))
+        lines.append(PARTLY.format(have, total, context.typed_vault()))
     return tuple(lines)
 
 
 def unread_line(
-    embedder: Embedder, named: str, languages: Mapping[str, int], database: str | Path
+    embedder: Embedder, named: str, languages: Mapping[str, int], database: str
 ) -> tuple[str, ...]:
     """What is to be said where a model does not read ``languages`` (code → how many memories).
 
@@ -152,6 +159,12 @@ def for_searchers(lines: Iterable[str]) -> tuple[str, ...]:
     return without_names(
         line.removeprefix(SEALED).replace(WITHOUT_SEALED, TO_READERS) for line in lines
     )
+
+
+def without_commands(lines: Iterable[str]) -> tuple[str, ...]:
+    """Lines of ``degraded`` for those who run no command here: no command, and no path."""
+    sentences = (line.partition(TRY)[0].rstrip() for line in lines)
+    return tuple(dict.fromkeys(A_PATH.sub("…", one) for one in sentences))
 
 
 def without_names(lines: Iterable[str]) -> tuple[str, ...]:

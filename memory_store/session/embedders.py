@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memory_store.configuration import typed_vault
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
-from memory_store.paths import home_path, shown_vault
+from memory_store.paths import home_path
 from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.settings import CollectionSettings
 
@@ -174,7 +175,7 @@ class WritingEmbedders:
 
     def failed(self, collection: str, error: ModelUnavailableError) -> None:
         """Note that a collection's model made no vectors, of some texts or of any."""
-        mend = f"{error.remedy}, then memory-store reindex {shown_vault(self._vault.path)}"
+        mend = f"{error.remedy}, then memory-store reindex{typed_vault(self._vault.path)}"
         line = f"stored without vectors: {str(error).rstrip('.')}. Try: {mend}"
         if self._vault.settings.chosen(collection).embedder:
             line = f"collection {self._vault.collections.names()[collection]!r} {line}"
@@ -196,8 +197,8 @@ def check_model(vault: OpenVault, embedder: Embedder, collection: str | None = N
         raise ModelMismatchError(
             f"the vectors of {where} come from {kept.embedder} "
             f"(fingerprint {kept.fingerprint[:12]}), but {embedder.name} "
-            f"({embedder.fingerprint[:12]}) is loaded: "
-            f"memory-store reindex {shown_vault(vault.path)}"
+            f"({embedder.fingerprint[:12]}) is loaded. Try: "
+            f"memory-store reindex{typed_vault(vault.path)}"
         )
 
 

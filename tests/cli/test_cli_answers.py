@@ -8,6 +8,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from memory_store.cli.answers import (
     account_lines,
@@ -117,6 +118,23 @@ def test_a_hostile_note_cannot_drive_the_terminal() -> None:
 def test_the_last_line_counts_what_was_opened() -> None:
     response = SearchResponse("q", "hybrid", (), "", opened=12, total=48210, milliseconds=35.2)
     assert opened_line(response) == "12 of 48,210 memories opened · 35 ms"
+
+
+@pytest.mark.parametrize(
+    ("certain", "best", "said"),
+    [
+        (None, 0.9, "64 results"),
+        (3, 0.9, "3 certain; 61 may fit"),
+        (64, 0.9, "64 certain"),
+        (0, 0.4, "Nothing certain; 64 may fit"),
+        (0, 0.07, "Nothing seems to fit; 64 come nearest"),
+    ],
+)
+def test_how_many_there_are_is_one_number(certain: int | None, best: float, said: str) -> None:
+    rows = (replace(result("ducks"), score=best),)
+    totals, facets = {"certain": certain}, {"status": {"open": 60, "done": 4}}
+    response = SearchResponse("q", "hybrid", rows, "", 1, 99, facets=facets, totals=totals)
+    assert response.how_many(response.found) == said
 
 
 @given(st.text())

@@ -65,6 +65,22 @@ def test_python_gets_the_refusals_of_the_command_line(
         MemoryStore.open()
 
 
+def test_a_command_that_mends_leaves_the_default_vault_out(
+    run: Run, tmp_path: Path, private_folders: Path
+) -> None:
+    (tmp_path / "note.md").write_text("Feed the ducks.")
+    texts(run("import", tmp_path / "note.md", "--no-embed"))
+    said = texts(run("search", "ducks"))
+    assert "memory-store reindex" in said
+    assert str(private_folders) not in said
+
+
+def test_a_search_without_words_says_what_to_type(run: Run) -> None:
+    answer = run("search")
+    assert answer.exit_code == 2
+    assert "Say what you look for, for example: memory-store search spare key" in answer.output
+
+
 def test_words_need_no_quotes(run: Run) -> None:
     run("add", "feed", "the", "ducks", "--type", "task")
     assert "feed the ducks" in texts(run("search", "feed", "-n", "1", "ducks", "--no-rerank"))

@@ -152,14 +152,30 @@ async def test_nothing_found_is_an_answer(served: Served) -> None:
 
 async def test_what_is_missing_is_said_with_the_command_that_mends_it(served: Served) -> None:
     asked = "q=water+tomatoes&deep=1"  # deep: few are read by a reranker, too
-    page = soup(await served.by("bob").get(f"?{asked}"))
-    data = (await served.by("bob").get(f".json?{asked}")).json()
-    (line,) = data["degraded"]
+    page = soup(await served.by("root").get(f"?{asked}"))
+    (line,) = (await served.by("root").get(f".json?{asked}")).json()["degraded"]
     assert not page.select(".hy-degraded")  # to have no reranker is a usual state
     (fold,) = page.select("details.hy-unranked")
     assert fold.summary.get_text() == "No reranker"
     assert fold.code.get_text() == line.rpartition("Try: ")[2]
     assert not soup(await served.by("alice").get(f"?{asked}")).select(".hy-unranked")
+
+
+async def test_only_the_owner_sees_commands_and_paths_of_the_machine(
+    served: Served, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "a reranker"
+    folder.mkdir()
+    monkeypatch.setenv("MEMORY_STORE_RERANKER", str(folder))
+    asked = "q=water+tomatoes&deep=1"
+    (owners,) = (await served.by("root").get(f".json?{asked}")).json()["degraded"]
+    assert str(folder) in owners
+    assert "Try: " in owners
+    (bobs,) = (await served.by("bob").get(f".json?{asked}")).json()["degraded"]
+    assert bobs == "no reranker, results keep the order of fusion: The reranker folder …"
+    assert "Try: " not in bobs
+    for path in (f"?{asked}", f".json?{asked}"):
+        assert str(tmp_path) not in (await served.by("bob").get(path)).text
 
 
 async def test_what_a_search_goes_without_otherwise_stays_in_sight(served: Served) -> None:

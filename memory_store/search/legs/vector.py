@@ -55,7 +55,7 @@ def vector_leg(search: Search) -> Fetched:
             return Fetched(())
         command = context.fetch_model()
         fetch = f"{command}, then " if command else ""
-        return Fetched((), (NO_VECTORS.format(fetch, context.database),))
+        return Fetched((), (NO_VECTORS.format(fetch, context.typed_vault()),))
     lists: list[LegList] = []
     models: list[QueryModel] = []
     missing: dict[str, Exception] = {}
@@ -91,7 +91,7 @@ def _unread(model: QueryModel, context: SearchContext) -> tuple[str, ...]:
     for collection in model.scope.collections:
         languages.update(context.snapshot.languages_in(collection))
     named = named_collections(model.scope.collections, context)
-    return unread_line(model.embedder, named, languages, context.database)
+    return unread_line(model.embedder, named, languages, context.typed_vault())
 
 
 def scopes(mask: Mask, context: SearchContext) -> tuple[Scope, ...]:
@@ -124,7 +124,7 @@ def _like_list(
     if like is None:
         return (), ()
     if not len(like.vectors):
-        return (), (NO_VECTOR.format(context.database),)
+        return (), (NO_VECTOR.format(context.typed_vault()),)
     model = context.indexed_with[like.collection].fingerprint
     lines = tuple(other_model(one, context) for one in searched if one.model != model)
     scope = next((one for one in searched if one.model == model), None)

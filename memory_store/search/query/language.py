@@ -95,7 +95,7 @@ NO_WORD = (
 def refuse_nothing(request: SearchRequest) -> None:
     """Raise :class:`BadInputError` where there is nothing to answer."""
     if not request.asks:
-        raise BadInputError("q: the query is empty", parameter="q")
+        raise BadInputError("q: the query is empty: say what you look for", parameter="q")
 
 
 def parse(request: SearchRequest) -> ParsedQuery:
