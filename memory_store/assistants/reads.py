@@ -58,7 +58,7 @@ def start(assistant: Assistant, given: Start) -> Started:
         note=DATA,
         may=RIGHTS[assistant.access],
         withheld="" if assistant.reads_all else WITHHELD,
-        memories=assistant.store.limited_to(assistant.grants.search).stats()["memories"],
+        memories=assistant.store.limited_to(assistant.grants.search).embedding().total,
         collections={one.name: one.memories for one in store.collections.list()},
         landscape={
             one.name: [*_said(one)][:BRIEF] for one in store.landscape().regions[:BRIEF_REGIONS]

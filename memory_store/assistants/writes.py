@@ -122,7 +122,7 @@ def _near(store: MemoryStore, new: New) -> tuple[Sequence[Listed], Sequence[List
     meaning with another number in it (another rent, another day) says something else.
     """
     words = _words(new.text)
-    near = {row.id: row.vector_score or 0.0 for row in _alike(store, words)}
+    near = {row.id: row.vector_score or 0.0 for row in _alike(store, re.findall(r"\w+", new.text))}
     known, older = [], []
     for memory in [store.get(id_, refs=False) for id_ in near]:
         said = _words(memory.text)
@@ -131,13 +131,13 @@ def _near(store: MemoryStore, new: New) -> tuple[Sequence[Listed], Sequence[List
             known.append(memory)
         elif near[memory.id] >= REPLACES and set(new.topics) & set(memory.topics):
             older.append(memory)
-    return listed(known) or (), listed(older) or ()
+    return listed(known), listed(older)
 
 
 def _alike(store: MemoryStore, words: Sequence[str]) -> Iterator[SearchResult]:
     """Results that are near in words, and those near in meaning."""
     text = " ".join(words)  # no mark of the query language
-    modes = ("keyword", "vector") if store.stats()["vectors"] else ("keyword",)
+    modes = ("keyword", "vector") if store.embedding().done else ("keyword",)
     for mode, length in zip(modes, (COMPARED_WORDS, COMPARED), strict=False):
         if said := text[:length].strip():
             yield from store.search(

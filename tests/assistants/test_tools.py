@@ -275,7 +275,7 @@ class TestWriting:
         new = {"text": "The rent of the flat in Lisbon is 950", "topics": ["home"]}
         given = {"memories": [new], "if_new": True}
         (one,) = call(assistant(store), "memory_add", given)["memories"]
-        assert "already_known" not in one
+        assert one["already_known"] == []
         assert [older["id"] for older in one["may_replace"]] == [old]
 
     def test_words_say_what_is_known_where_there_are_no_vectors(self, store: MemoryStore) -> None:
