@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-BYTES_A_TOKEN = 4  # of an answer's JSON; letters beyond ASCII take two or three
+from memory_store.text.token_count import tokens
+
 CUT = "to fit the budget"
 
 Answer = TypeVar("Answer", bound=Struct)
@@ -152,19 +153,14 @@ class Updated(Struct, frozen=True, omit_defaults=True):
 
 
 def size(answer: Any) -> int:
-    """Bytes of an answer, or a part of one, as JSON."""
-    return len(msgspec.json.encode(answer))
-
-
-def room(budget: int) -> int:
-    """Bytes that a budget of tokens is."""
-    return budget * BYTES_A_TOKEN
+    """Tokens of an answer, or a part of one, as JSON: exactly where a library counts them."""
+    return tokens(msgspec.json.encode(answer).decode())
 
 
 def within(answer: Answer, budget: int, lists: Sequence[str]) -> Answer:
     """An answer without the last entries of its ``lists``, the first list first, until it fits."""
     for name in lists:
-        if size(answer) <= room(budget):
+        if size(answer) <= budget:
             break
         entries = getattr(answer, name)
         as_dict = isinstance(entries, dict)
@@ -174,7 +170,7 @@ def within(answer: Answer, budget: int, lists: Sequence[str]) -> Answer:
             some = pairs[:count]  # noqa: B023 - used at once
             return replace(answer, **{name: dict(some) if as_dict else some, "cut": CUT})  # noqa: B023
 
-        answer = shortened(most(len(pairs), lambda n: size(shortened(n)) <= room(budget)))
+        answer = shortened(most(len(pairs), lambda n: size(shortened(n)) <= budget))
     return answer
 
 

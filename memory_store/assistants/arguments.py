@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-BUDGET, LEAST_BUDGET, MOST_BUDGET = 2_000, 100, 20_000  # tokens of an answer
+BUDGET, LEAST_BUDGET, MOST_BUDGET = 2_000, 150, 20_000  # tokens of an answer
 MOST_AT_ONCE = 50  # memories in one call
 
 Budget = Annotated[

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from memory_store.assistants.answers import room, size, within
+from memory_store.assistants.answers import size, within
 from memory_store.assistants.arguments import BUDGET, LEAST_BUDGET, MOST_BUDGET, Names
 from memory_store.assistants.assistant import Assistant
 from memory_store.errors import LockedError
@@ -146,6 +146,6 @@ def read(assistant: Assistant, given: Lines) -> WereShown:
             hash=found.hash,
             unchanged=found.unchanged,
         )
-        if size(answer) <= room(given.budget) or budget < 2:
+        if size(answer) <= given.budget or budget < 2:
             return answer
         budget = budget * 3 // 4

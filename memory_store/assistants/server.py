@@ -25,10 +25,11 @@ from memory_store.assistants.changes import Changes
 from memory_store.assistants.reads import DATA, as_markdown, landscape_markdown
 from memory_store.assistants.tools import TOOLS, Tool, call, tools_of
 from memory_store.errors import MemoryStoreError
+from memory_store.text.token_count import counted_with
 
 INSTRUCTIONS = (
     "The user's own encrypted memories. Call memory_start first, memory_search before you answer "
-    f"from memory. {DATA}"
+    f"from memory. {DATA} Budgets are tokens, counted as {counted_with()}."
 )
 SCHEME = "memory://"
 LANDSCAPE = "landscape"

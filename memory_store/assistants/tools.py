@@ -21,7 +21,6 @@ from memory_store.assistants.answers import (
     Updated,
     WereAdded,
     WereRead,
-    size,
 )
 from memory_store.assistants.arguments import Add, Find, Read, Start, Survey, Tasks, Update
 from memory_store.assistants.assistant import ORDER, RIGHTS, Access, Assistant, RefusedError
@@ -74,7 +73,7 @@ def call(assistant: Assistant, name: str, arguments: Mapping[str, Any] | None) -
             "memory-store mcp --write, or on a server the permission hybrid-write"
         )
     if assistant.allowance is not None:
-        assistant.allowance.spend(size(arguments))
+        assistant.allowance.spend(len(msgspec.json.encode(arguments)))
     try:
         given = msgspec.convert(dict(arguments or {}), tool.takes)
     except msgspec.ValidationError as error:

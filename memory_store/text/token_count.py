@@ -14,6 +14,7 @@ from importlib.util import find_spec
 LIBRARY = "rs_bpe"  # pip install rs-bpe (MIT)
 VOCABULARY = "cl100k_base"  # prx, "Budget Enforcement"
 TOKEN_CHARACTERS = 4  # prx: "chunk content length divided by 4"
+LONGEST_TOKEN = 128  # characters, blanks in a row, of cl100k_base
 ESTIMATE = f"length / {TOKEN_CHARACTERS}"
 
 

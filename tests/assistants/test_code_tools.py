@@ -79,7 +79,7 @@ def test_a_repository_is_read_by_an_assistant(shop: MemoryStore) -> None:
     assert (again["unchanged"], again["lines"]) == (True, [])
 
 
-@pytest.mark.parametrize("budget", [100, 300])
+@pytest.mark.parametrize("budget", [150, 300])
 def test_an_answer_keeps_its_budget_and_says_where_to_go_on(shop: MemoryStore, budget: int) -> None:
     helper, place, lines = Assistant(shop), "keys.py", 0
     while place:
@@ -113,7 +113,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("code_outline", {"file": "/etc/passwd"}, "there is: boxes.py, keys.py .*was imported"),
     ("code_read", {"file": "boxes.py:70"}, "boxes.py has 7 lines"),
     ("code_read", {"file": "boxes.py:last"}, "keys.py:40-80 would|boxes.py:40-80 would"),
-    ("code_read", {"file": "boxes.py", "budget": 3}, "budget: a whole number of at least 100"),
+    ("code_read", {"file": "boxes.py", "budget": 3}, "budget: a whole number of at least 150"),
     ("code_context", {"collection": ["attic"]}, "no collection 'attic'; there is: notes"),
     (
         "memory_search",

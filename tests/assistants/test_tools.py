@@ -15,6 +15,7 @@ from memory_store.assistants.tools import TOOLS, call, tools_of
 from memory_store.errors import BadInputError, MemoryStoreError
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
+from memory_store.text import token_count
 
 WITHOUT_CODE = [one.name for one in TOOLS if not one.of_code]
 INJECTIONS = [
@@ -160,8 +161,8 @@ class TestReading:
         personal = assistant(store, "write", "personal")
         (one,) = call(personal, "memory_read", {"ids": [flat]})["memories"]
         assert one["linked"] == {home: "Home"}
-        (one,) = call(assistant(store), "memory_read", {"ids": [flat], "budget": 100})["memories"]
-        assert len(json.dumps(one)) <= 400
+        (one,) = call(assistant(store), "memory_read", {"ids": [flat], "budget": 150})["memories"]
+        assert token_count.tokens(json.dumps(one, separators=(",", ":"))) <= 150
 
     def test_a_long_text_is_read_in_parts_within_the_budget(self, store: MemoryStore) -> None:
         text = " ".join(f"word{number}" for number in range(2_000))
@@ -170,14 +171,15 @@ class TestReading:
         while True:
             given = {"ids": [id_], "start": start, "budget": 500}
             (one,) = call(assistant(store), "memory_read", given)["memories"]
-            assert len(json.dumps(one)) <= 500 * 4
+            assert token_count.tokens(json.dumps(one, separators=(",", ":"))) <= 500
             read += one["text"]
             if "next_start" not in one:
                 break
             start = one["next_start"]
         assert read == text
 
-    @pytest.mark.parametrize("budget", [100, 300, 2_000])
+    @pytest.mark.parametrize("library", [False, True])
+    @pytest.mark.parametrize("budget", [150, 300, 2_000])
     @pytest.mark.parametrize(
         ("name", "given", "holds"),
         [
@@ -191,14 +193,24 @@ class TestReading:
         ],
     )
     def test_an_answer_never_takes_more_than_its_budget(
-        self, wordy: MemoryStore, name: str, given: dict[str, Any], holds: str, budget: int
+        self,
+        wordy: MemoryStore,
+        monkeypatch: pytest.MonkeyPatch,
+        name: str,
+        given: dict[str, Any],
+        holds: str,
+        budget: int,
+        library: bool,
     ) -> None:
+        """By length, or by a library that counts: this one, two characters."""
+        if library:
+            monkeypatch.setattr(token_count, "is_exact", lambda: True)
+            monkeypatch.setattr(token_count, "_counter", lambda: lambda text: -(-len(text) // 2))
         if name == "memory_read":
             given = {"ids": [one.id for one in wordy.list(limit=12)]}
         answer = call(assistant(wordy), name, {**given, "budget": budget})
-        assert len(json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode()) <= (
-            budget * 4
-        )
+        said = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+        assert token_count.tokens(said) <= budget
         assert answer[holds]
 
     def test_pages_within_a_budget_leave_nothing_out(self, wordy: MemoryStore) -> None:
