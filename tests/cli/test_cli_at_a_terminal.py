@@ -202,8 +202,9 @@ def test_ctrl_c_is_one_line_and_130(vault: Any, command: str, words: list[str]) 
     given = [command, str(vault.path), "--key-file", str(vault.key_file), *words]
     result = CliRunner().invoke(main, given, input=io.BufferedReader(Interrupting()))
     assert result.exit_code == 130, result.output
-    assert result.stderr.startswith("Stopped.")
-    assert result.stderr.count("\n") == 1
+    *before, last = result.stderr.splitlines()
+    assert last.startswith("Stopped.")
+    assert not before or command == "ask"  # says first that there is no language model
 
 
 def heeding_signals() -> None:

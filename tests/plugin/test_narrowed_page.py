@@ -32,8 +32,8 @@ async def garden(served: Served) -> Served:
 
 
 def count(page: BeautifulSoup) -> int:
-    """How many results a page says there are."""
-    return int(page.select_one(".hy-opened strong").get_text().split()[0])
+    """How many results a page says there are: those that are certain, and those that may fit."""
+    return sum(map(int, re.findall(r"\d+", page.select_one(".hy-opened strong").get_text())))
 
 
 def links(page: BeautifulSoup, facet: str) -> dict[str, Tag]:
