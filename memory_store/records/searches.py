@@ -165,13 +165,14 @@ class SearchResponse(Struct, frozen=True):
     def how_many(self, found: int) -> str:
         """How many results there are in plain words: ``3 certain; 61 may fit``."""
         certain, more = self.certain, "+" if self.in_part else ""
-        if certain is None:
+        if certain is None or not (found or more):
             return f"{found:,}{more} result{'' if f'{found}{more}' == '1' else 's'}"
         if certain:
             rest = f"; {found - certain:,}{more} may fit" if found > certain or more else ""
             return f"{certain:,} certain{rest}"
         if self.rows and max(row.score for row in self.rows) < UNLIKELY:
-            return f"Nothing seems to fit; {found:,}{more} come nearest"
+            come = "comes" if f"{found}{more}" == "1" else "come"
+            return f"Nothing seems to fit; {found:,}{more} {come} nearest"
         return f"Nothing certain; {found:,}{more} may fit"
 
     def as_dict(self) -> dict[str, Any]:

@@ -48,12 +48,14 @@ async def test_what_is_certain_stands_apart_from_what_may_fit(served: Served) ->
     assert page.select_one(".hy-may-fit").get_text() == "These may fit"
     narrowed = (await root.get(".json?q=hangar&rerank=0&narrow=topic:nothing")).json()
     assert narrowed["totals"]["certain"] == 0
+    none = soup(await root.get("?q=hangar&rerank=0&until=1900"))
+    assert none.select_one("[data-said]").get_text() == "0 results"
     unsure = soup(await root.get("?q=hangar&recipe=gnosis"))
     assert "certain" not in unsure.select_one("[data-said]").get_text()
     assert unsure.select(".hy-may-fit") == []
     nonsense = soup(await root.get("?q=xyzzy+plugh&rerank=0"))
     said = nonsense.select_one("[data-said]").get_text()
-    assert re.fullmatch("Nothing (certain|seems to fit); [0-9]+ (may fit|come nearest)", said)
+    assert re.fullmatch("Nothing (certain|seems to fit); [0-9]+ (may fit|comes? nearest)", said)
     assert nonsense.select(".hy-may-fit") == []
 
 
