@@ -16,6 +16,7 @@ from memory_store.evaluation.statistics import shown_p
 
 FOLDER = Path(__file__).parents[1] / "figures"
 FIGURES = FOLDER / "quality.json"
+MULTILINGUAL = FOLDER / "quality-multilingual.json"
 TUNING = FOLDER / "tuning.json"
 LIKENESS = FOLDER / "likeness.json"
 LEAKAGE = FOLDER / "leakage.json"
@@ -114,13 +115,13 @@ def _share(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def figures() -> list[Figures]:
+def figures(path: Path = FIGURES) -> list[Figures]:
     """What was measured, set by set."""
-    measured: list[Figures] = json.loads(FIGURES.read_text("utf-8"))
+    measured: list[Figures] = json.loads(path.read_text("utf-8"))
     return measured
 
 
-def rankings() -> str:
+def rankings(path: Path = FIGURES) -> str:
     """``default`` with its interval, every other ranking with the p of ``default`` against it."""
     heads = ["measure", "**default**", *OTHERS.values(), *ELSEWHERE.values()]
     return _by_set(
@@ -131,6 +132,7 @@ def rankings() -> str:
             *(_against_default(one, run) for run in OTHERS),
             *(one["elsewhere"].get(system, "") for system in ELSEWHERE),
         ],
+        path,
     )
 
 
@@ -263,9 +265,11 @@ def _row(name: str, cells: Sequence[str]) -> str:
     return f"| {' | '.join([name, *cells])} |"
 
 
-def _by_set(heads: Sequence[str], cells: Callable[[Figures], Sequence[str]]) -> str:
+def _by_set(
+    heads: Sequence[str], cells: Callable[[Figures], Sequence[str]], path: Path = FIGURES
+) -> str:
     rows = [
         _row(f"{NAMES[one['name']]} ({one['estimates']['default']['queries']:,})", cells(one))
-        for one in figures()
+        for one in figures(path)
     ]
     return "\n".join([_row("", heads), "|---" * (len(heads) + 1) + "|", *rows])
