@@ -104,11 +104,15 @@ async def _answered(datasette: Any, request: Any, database: str) -> Response:
 
 
 def _caller(request: Any) -> str:
-    """What stands for the caller: its token, or who it is; of a visitor, where they come from."""
+    """What stands for the caller: who it is and its token; of a visitor, where they come from.
+
+    A token counts that made the actor. Beside a cookie, or from a visitor, it may be anything.
+    """
     known = identity(request.actor)
-    token = request.headers.get("authorization", "")
-    place = "" if known or token else (request.scope.get("client") or ("",))[0]
-    return f"{known}\n{token}\n{place}"
+    if not known:
+        return str((request.scope.get("client") or ("",))[0])
+    token = "" if "ds_actor" in request.cookies else request.headers.get("authorization", "")
+    return f"{known}\n{token}"
 
 
 def _assistant(vault: Vault, grants: Grants, access: Access, collections: Any) -> Assistant:

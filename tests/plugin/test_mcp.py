@@ -226,6 +226,22 @@ async def test_one_token_that_asks_too_much_shuts_no_other_out(
         assert not (await modest.call_tool("tasks", {})).is_error
 
 
+async def test_a_token_that_is_none_makes_no_one_another(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is known by a cookie has one allowance, whatever stands in the header."""
+    monkeypatch.setattr("memory_store.assistants.allowance.CALLS", 3)
+    call = {"name": "tasks", "arguments": {}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    asked = Served(served.datasette, cookies=served.by("bob").cookies)
+    refused = []
+    for number in range(5):
+        headers = {**SENDING, "Authorization": f"Bearer {number}"}
+        answer = (await asked.send("POST", "/-/hybrid/mcp", message, headers)).json()
+        refused.append(answer["result"].get("isError", False))
+    assert refused == [False] * 3 + [True] * 2
+
+
 async def test_two_assistants_and_a_page_write_at_once_and_nothing_is_lost(
     served: Served,
 ) -> None:
