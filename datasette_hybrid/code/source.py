@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from memory_store.errors import NotFoundError
 from memory_store.host import Change, CodeOutline, Dependant, MemoryStore, changes_in
-from memory_store.records import DONE_SUFFIX, Memory
+from memory_store.records import Memory, base_type
 
 CODE_TYPE = "code"
 STEPS = 2  # of what depends on a file
@@ -34,7 +34,7 @@ class FileView(Struct, frozen=True):
 
 def file_view(store: MemoryStore, memory: Memory) -> FileView | None:
     """The page of a memory that is source code; ``None`` for another one. Work for a thread."""
-    if memory.type.removesuffix(DONE_SUFFIX) != CODE_TYPE:
+    if base_type(memory.type) != CODE_TYPE:
         return None
     try:
         outline = store.code.outline(memory.id)

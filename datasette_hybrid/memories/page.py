@@ -16,7 +16,7 @@ from datasette.utils import tilde_decode
 from memory_store.access import Grants
 from memory_store.errors import BadInputError, ConflictError, NotFoundError
 from memory_store.host import Scope, shown_title
-from memory_store.records import DONE_SUFFIX, Memory
+from memory_store.records import DONE_SUFFIX, Memory, base_type
 
 from ..code.source import file_view
 from ..requests import private_searches, questions
@@ -82,7 +82,7 @@ def _opened(vault: Vault, grants: Grants, given: str, path: str) -> dict[str, An
     return {
         "memory": found,
         "title": shown_title(found.title, found.text),
-        "plain_type": found.type.removesuffix(DONE_SUFFIX),
+        "plain_type": base_type(found.type),
         "done": found.type.endswith(DONE_SUFFIX),
         "file": file,
         "html": ""

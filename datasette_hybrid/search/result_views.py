@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from memory_store.access import Grants
 from memory_store.host import NO_RERANKER, PERSONAL, after_heading, plain_text
-from memory_store.records import DONE_SUFFIX, Passage, SearchResponse, SearchResult
+from memory_store.records import Passage, SearchResponse, SearchResult, base_type
 
 from ..requests.frame import sentence
 from .addresses import Asked
@@ -140,7 +140,7 @@ def results(
     ways, views = account_views(response), []
     for row in response.rows:
         readable = bool(grants.decrypt and row.collection)  # else nothing shows that is sealed
-        is_code = row.collection in code or row.type.removesuffix(DONE_SUFFIX) == CODE_TYPE
+        is_code = row.collection in code or base_type(row.type) == CODE_TYPE
         title, excerpts = Markup(""), [Excerpt(Markup(""))]
         if readable:
             title = marked(row.shown_title or "Untitled", row.title_highlights)
@@ -185,7 +185,7 @@ def _place(row: SearchResult) -> str:
 
 def _links(row: SearchResult, asked: Asked, readable: bool) -> Iterator[ValueLink]:
     """What a result has in common with others: each a value to narrow the search to."""
-    plain_type = row.type.removesuffix(DONE_SUFFIX)
+    plain_type = base_type(row.type)
     named = [("type", plain_type, f"hy-type hy-type-{to_css_class(plain_type)}")]
     if row.collection != PERSONAL:
         named.append(("collection", row.collection or "", "hy-collection"))

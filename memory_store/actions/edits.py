@@ -33,7 +33,7 @@ from memory_store.errors import (
     RowProblem,
 )
 from memory_store.importing import drafts
-from memory_store.records import Addition, Memory, MemoryChange, MemoryDraft, read_record
+from memory_store.records import Addition, Memory, MemoryChange, MemoryDraft, base_type, read_record
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import delete_memories
@@ -236,7 +236,7 @@ def done(opened: Opened, memory_id: str) -> Memory:
 @action(EDIT, writes=True, counts=lambda _: (1, 1))
 def reopen(opened: Opened, memory_id: str) -> Memory:
     """Mark a completed memory open again: ``task_done`` becomes ``task``."""
-    return _of_type(opened, memory_id, drafts.reopened_type)
+    return _of_type(opened, memory_id, base_type)
 
 
 def checked_rows(rows: Sequence[Row], check: Callable[[Row], Answer]) -> list[Answer]:

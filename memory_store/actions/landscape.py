@@ -23,7 +23,7 @@ from memory_store.index.places import PLACES, Place
 from memory_store.index.snapshot import Filters, Mask, Part, Snapshot
 from memory_store.index.telling_words import WordPlace, telling_words, word_at
 from memory_store.index.topics import TopicGroup, carriers, topic_counts
-from memory_store.records import DONE_SUFFIX
+from memory_store.records import base_type
 from memory_store.records.landscape import Landmark, Landscape, LandscapeRegion
 from memory_store.session.extras import lexicons, record_of, rows
 from memory_store.session.opened_vault import OpenVault
@@ -206,7 +206,7 @@ def _types(snapshot: Snapshot, region: Region) -> Mapping[str, int]:
     codes = snapshot.type_codes[region.documents]
     counts = np.bincount(codes, minlength=len(snapshot.types)).tolist()
     found = [(name, count) for name, count in zip(snapshot.types, counts, strict=True) if count]
-    return dict(sorted(found, key=lambda one: (-one[1], one[0].removesuffix(DONE_SUFFIX), one[0])))
+    return dict(sorted(found, key=lambda one: (-one[1], base_type(one[0]), one[0])))
 
 
 def _day(moment: float) -> str:

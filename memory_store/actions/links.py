@@ -18,7 +18,6 @@ from memory_store.actions.reads import open_all, open_heads, open_one, shown
 from memory_store.actions.reads import resolve as resolve_id
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.records import (
-    DONE_SUFFIX,
     Linked,
     Memory,
     MemoryHead,
@@ -27,6 +26,7 @@ from memory_store.records import (
     SealedMemory,
     Unfolded,
     Unresolved,
+    base_type,
 )
 from memory_store.session.link_graph import LinkGraph
 from memory_store.session.opened_vault import OpenVault
@@ -163,7 +163,7 @@ def resolve(graph: LinkGraph, memory: Memory, link: Link) -> str | None:
 
 def _written(memory: Memory) -> Iterator[Link]:
     """The links in a memory's text and fields; source code has none."""
-    if memory.type.removesuffix(DONE_SUFFIX) == CODE:
+    if base_type(memory.type) == CODE:
         return
     yield from links_in(memory.text)
     yield from links_of_fields(memory.metadata)
@@ -234,7 +234,7 @@ def related(
             round(scores[one], 4),
             tuple(dict.fromkeys(reasons[one])),
             heads[one].ref
-            if alike[names[one][1]] > 1 or names[one][2].removesuffix(DONE_SUFFIX) == CODE
+            if alike[names[one][1]] > 1 or base_type(names[one][2]) == CODE
             else None,
         )
         for one in best

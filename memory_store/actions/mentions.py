@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from memory_store.actions.action import Opened
 from memory_store.actions.reads import open_all, shown
-from memory_store.records import DONE_SUFFIX, Linked, Memory
+from memory_store.records import Linked, Memory, base_type
 from memory_store.records.links import MENTION
 from memory_store.session.link_graph import aliases
 from memory_store.text.identifiers import CODE
@@ -53,7 +53,7 @@ def mentions(opened: Opened, memory: Memory, linked: Collection[str]) -> Mention
     for name, words in names.items():
         held |= holds(Phrase(name, words), view, blinding)
     held &= snapshot.visible(tuple(vault.keyring.openable()))
-    codes = [n for n, one in enumerate(snapshot.types) if one.removesuffix(DONE_SUFFIX) == CODE]
+    codes = [n for n, one in enumerate(snapshot.types) if base_type(one) == CODE]
     ordinals = np.flatnonzero(held & ~np.isin(snapshot.type_codes, codes))
     ordinals = ordinals[np.argsort(-snapshot.created[ordinals], kind="stable")]
     ids = [one for one in snapshot.ids(ordinals) if one != memory.id and one not in linked]

@@ -25,7 +25,14 @@ from memory_store.importing import drafts
 from memory_store.index.likeness import Ordinals, Pair, newest, untagged
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.plain_text import without_marks
-from memory_store.records import DONE_SUFFIX, Memory, MemoryChange, Review, Reviewed, ReviewedPair
+from memory_store.records import (
+    Memory,
+    MemoryChange,
+    Review,
+    Reviewed,
+    ReviewedPair,
+    base_type,
+)
 from memory_store.records.sync import CONFLICT_OF, CONFLICT_TOPIC
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
@@ -150,7 +157,7 @@ def _opened_pair(vault: OpenVault, one: str, other: str) -> tuple[Memory, Memory
 
 
 def _code(snapshot: Snapshot) -> Mask:
-    codes = [n for n, name in enumerate(snapshot.types) if name.removesuffix(DONE_SUFFIX) == CODE]
+    codes = [n for n, name in enumerate(snapshot.types) if base_type(name) == CODE]
     return np.isin(snapshot.type_codes, codes)
 
 

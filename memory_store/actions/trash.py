@@ -19,7 +19,7 @@ from memory_store.actions.reads import open_all, shown
 from memory_store.dates import format_time
 from memory_store.errors import BadInputError, ConflictError, NotFoundError
 from memory_store.importing import drafts
-from memory_store.records import Memory, TrashEntry, Undone
+from memory_store.records import Memory, TrashEntry, Undone, base_type
 from memory_store.session.embedders import WritingEmbedders
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
@@ -242,6 +242,6 @@ def _change(chosen: Sequence[Entry], before: Sequence[Memory], after: Sequence[M
     if pairs and all(replace(a, **unsaid) == replace(b, **unsaid) for a, b in pairs):
         if all(a.type == drafts.done_type(b.type) != b.type for a, b in pairs):
             return "done"
-        if all(a.type == drafts.reopened_type(b.type) != b.type for a, b in pairs):
+        if all(a.type == base_type(b.type) != b.type for a, b in pairs):
             return "reopen"
     return "edit"

@@ -20,7 +20,7 @@ from memory_store.errors import BadInputError
 from memory_store.importing.drafts import memory_from_draft
 from memory_store.importing.readers import reader_of
 from memory_store.importing.source_file import SourceFile
-from memory_store.records import DONE_SUFFIX, Memory, MemoryDraft
+from memory_store.records import Memory, MemoryDraft, base_type
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.heads import heads_of
@@ -100,7 +100,7 @@ class Counterparts:
         """Whether a memory says all of an upload; it may be completed, and have more topics."""
         if any(head[name] != getattr(wanted, name) for name in COMPARED):
             return False
-        if head["type"].removesuffix(DONE_SUFFIX) != wanted.type.removesuffix(DONE_SUFFIX):
+        if base_type(head["type"]) != base_type(wanted.type):
             return False
         topics = {normalise_topic(topic) for topic in head["topics"]}
         if not topics >= {normalise_topic(topic) for topic in wanted.topics}:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from memory_store.dates import format_time, parse_time
 from memory_store.errors import BadInputError
 from memory_store.importing.notes import first_heading, hashtags
-from memory_store.records import DONE_SUFFIX, TYPES, Memory, MemoryDraft
+from memory_store.records import DONE_SUFFIX, TYPES, Memory, MemoryDraft, base_type
 from memory_store.text.canonical import canonical_text, normalise_topic, whole_characters
 from memory_store.text.plain_json import mended
 
@@ -36,7 +36,7 @@ def now() -> str:
 def checked_type(given: str | None) -> str:
     """A memory's type, ``note`` unless given. Raises BadInputError for an unknown one."""
     kind = (given or DEFAULT_TYPE).strip().lower()
-    if kind.removesuffix(DONE_SUFFIX) not in TYPES:
+    if base_type(kind) not in TYPES:
         raise BadInputError(f"no type {given!r}; there is: {', '.join(TYPES)}", "type")
     return kind
 
@@ -139,11 +139,6 @@ def _whole(given: str | None) -> str | None:
 def done_type(kind: str) -> str:
     """The type of the same memory, completed."""
     return kind if kind.endswith(DONE_SUFFIX) else kind + DONE_SUFFIX
-
-
-def reopened_type(kind: str) -> str:
-    """The type of the same memory, not completed any more."""
-    return kind.removesuffix(DONE_SUFFIX)
 
 
 def checked_text(given: str) -> str:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 BATCH_SIZE = 16  # measures.md: 8-16 sorted by length; 64 costs twice as much, all of it padding
 MAX_THREADS = 4  # above this a small model gains nothing and starves the other legs
-KNOWS_WORDS = 10_000  # pieces of a vocabulary that has words, and is not of letters alone
+WORDS = 10_000  # pieces of a vocabulary that has words, and is not of letters alone
 UNKNOWN = ("[UNK]", "<unk>")  # what tokenizers call a word that they cannot cut into known pieces
 FEW = 2  # texts that are not worth a second session
 
@@ -196,10 +196,10 @@ class FastEmbedEmbedder:
         """
         name, pieces = self.name.casefold(), self._limited.token_to_id(UNKNOWN[0]) is not None
         letters = pieces and not any(mark in name for mark in _MULTILINGUAL)
-        whole = self._limited.get_vocab_size() >= KNOWS_WORDS
+        knows_words = self._limited.get_vocab_size() >= WORDS
         unread, tokens = 0, 0
         for word in self._spelled_words(text):
-            crumbs = whole and _in_crumbs([part for _, part in word])
+            crumbs = knows_words and _in_crumbs([part for _, part in word])
             for token, part in word:
                 alone = letters and len(part) == 1 and not part.isascii()
                 unread += crumbs or alone or token in UNKNOWN
@@ -441,7 +441,7 @@ def _unit(vectors: Sequence[NDArray[Any]] | NDArray[Any]) -> Vectors:
 def _in_crumbs(pieces: Sequence[str]) -> bool:
     """Whether a word of the letters a to z is cut into pieces of less than two letters in the mean.
 
-    So are nine in ten words of random letters, and next to none of four languages.
+    So are most words of random letters, and next to none of English, German and Spanish questions.
     """
     return (
         len(pieces) > 1 and all(map(str.isascii, pieces)) and len("".join(pieces)) < 2 * len(pieces)

@@ -28,6 +28,7 @@ from memory_store.records.memories import (
     MemoryHead,
     Reference,
     SealedMemory,
+    base_type,
     read_record,
 )
 from memory_store.records.request import (

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from memory_store.records.json_record import JsonRecord
-from memory_store.records.memories import DONE_SUFFIX, Memory
+from memory_store.records.memories import Memory, base_type
 from memory_store.text.identifiers import CODE
 
 PARENT, SUPERSEDES = "parent", "supersedes"
@@ -93,6 +93,6 @@ class Related(JsonRecord, frozen=True):
     def shown(self) -> str:
         """What a list calls it: source code by its path, for many files have one name."""
         title = self.title or "Untitled"
-        if self.ref and self.type.removesuffix(DONE_SUFFIX) != CODE:
+        if self.ref and base_type(self.type) != CODE:
             return f"{title} ({self.ref})"
         return self.ref or title

@@ -37,6 +37,11 @@ TYPES = (
 DONE_SUFFIX = "_done"
 
 
+def base_type(kind: str) -> str:
+    """The type of the same memory, not completed: ``task`` for ``task_done``."""
+    return kind.removesuffix(DONE_SUFFIX)
+
+
 class MemoryDraft(Struct, frozen=True, forbid_unknown_fields=True):
     """What a caller or an importer knows of a memory before the store has it.
 

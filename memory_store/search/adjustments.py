@@ -10,16 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from memory_store.records import DONE_SUFFIX
+from memory_store.records import DONE_SUFFIX, base_type
 from memory_store.records.searches import WEAK
 from memory_store.search.candidates import Scored
 from memory_store.search.recipes import Recipe
 from memory_store.search.trace import Trace
-
-
-def base_type(type_: str) -> str:
-    """``task`` for ``task_done``."""
-    return type_.removesuffix(DONE_SUFFIX)
 
 
 def adjust(

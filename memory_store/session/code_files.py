@@ -21,7 +21,7 @@ from memory_store.code.import_graph import ImportGraph, SourceFile, import_graph
 from memory_store.code.symbols import FileSymbols, Symbol, is_current
 from memory_store.index.outlines import OUTLINES, Outline
 from memory_store.index.snapshot import Snapshot
-from memory_store.records import DONE_SUFFIX, Memory
+from memory_store.records import Memory, base_type
 from memory_store.session.extras import record_at, rows
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.outlines import outline_of
@@ -162,7 +162,7 @@ def has_code(vault: OpenVault) -> bool:
 
 def _ordinals(snapshot: Snapshot, openable: frozenset[str]) -> npt.NDArray[np.intp]:
     """The living documents of source code in those collections."""
-    is_code = [name.removesuffix(DONE_SUFFIX) == CODE for name in snapshot.types]
+    is_code = [base_type(name) == CODE for name in snapshot.types]
     wanted = np.array(is_code or [False], dtype=bool)
     found: npt.NDArray[np.intp] = np.flatnonzero(
         wanted[snapshot.type_codes] & snapshot.visible(openable)

@@ -25,7 +25,7 @@ from memory_store.index.outlines import OUTLINES
 from memory_store.index.places import PLACES, place_in
 from memory_store.index.segment import IndexEntry
 from memory_store.index.trigrams import TRIGRAMS, Grams
-from memory_store.records import DONE_SUFFIX, Memory
+from memory_store.records import Memory, base_type
 from memory_store.session.outlines import outline_of
 from memory_store.session.source_parts import (
     Names,
@@ -133,7 +133,7 @@ def indexable(keyring: Keyring, memory: Memory) -> Indexable:
 
 def is_source(memory: Memory) -> bool:
     """Whether a memory is a file of source code."""
-    return memory.type.removesuffix(DONE_SUFFIX) == CODE
+    return base_type(memory.type) == CODE
 
 
 def link_targets(memory: Memory) -> dict[str, list[str]]:

@@ -9,14 +9,14 @@ from memory_store.code.blame import changes_in
 from memory_store.code.languages import language_of_name
 from memory_store.code.symbols import symbols_of
 from memory_store.index.outlines import Outline
-from memory_store.records import DONE_SUFFIX, Memory
+from memory_store.records import Memory, base_type
 from memory_store.text.canonical import whole_characters
 from memory_store.text.identifiers import CODE
 
 
 def outline_of(memory: Memory) -> Outline:
     """The outline of a memory: an empty one where it is no source code."""
-    if memory.type.removesuffix(DONE_SUFFIX) != CODE:
+    if base_type(memory.type) != CODE:
         return Outline()
     path = memory.ref or memory.title or memory.id
     said = whole_characters(str(memory.metadata.get("language") or ""))

@@ -163,7 +163,8 @@ def plainly_another(text: str, language: str) -> str | None:
     """The language whose function words ``text`` has, and has at least twice as many of as of
     ``language``; ``None`` where it may be ``language``.
 
-    Measured: 98 % of Spanish questions are told from English, and of 700 English ones one is not.
+    Measured: 1,167 of 1,190 Spanish questions are taken for Spanish, and 640 of 641 English
+    questions for English.
     """
     spelled = _LETTERS.findall(_NOT_PROSE.sub(" ", text[: 2 * SAMPLE])[:SAMPLE])
     votes = _votes(spelled)

@@ -214,6 +214,24 @@ async def test_of_several_vaults_one_is_named(
     assert "/other/-/hybrid/mcp" in answer.json()["error"]["message"]
 
 
+async def test_a_long_call_is_answered_though_this_answer_carries_no_progress(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_store.assistants.server.PROGRESS_SECONDS", 0.001)
+    said: list[str | None] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        said.append(message)
+
+    async with connected(served, "root") as session:
+        for callback in (None, hear):
+            new = {"memories": [{"text": f"Long {number}"} for number in range(40)]}
+            answer = await session.call_tool("memory_add", new, progress_callback=callback)
+            assert not answer.is_error
+            assert len(answer.structured_content["memories"]) == 40
+    assert said == [], "progress goes over standard input alone"
+
+
 async def test_one_token_that_asks_too_much_shuts_no_other_out(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,7 +247,7 @@ async def test_one_token_that_asks_too_much_shuts_no_other_out(
 async def test_a_token_that_is_none_makes_no_one_another(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever is known by a cookie has one allowance, whatever stands in the header."""
+    """An actor who signed in with a cookie has one allowance, whatever the header says."""
     monkeypatch.setattr("memory_store.assistants.allowance.CALLS", 3)
     call = {"name": "tasks", "arguments": {}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
-from memory_store.records import DONE_SUFFIX, Memory, Passage
+from memory_store.records import Memory, Passage, base_type
 from memory_store.search.candidates import Scored
 from memory_store.search.reranking.cross_encoder import around as near
 from memory_store.text.chunks import Span
@@ -114,7 +114,7 @@ def _heading_over(text: str, at: int) -> str | None:
 
 def is_source(memory: Memory) -> bool:
     """Whether a memory is a file of source code: its importer says in what language it is."""
-    return memory.type.removesuffix(DONE_SUFFIX) == CODE and "language" in memory.metadata
+    return base_type(memory.type) == CODE and "language" in memory.metadata
 
 
 def _code_preview(memory: Memory, matcher: Marker, known: FileSymbols | None) -> Preview:

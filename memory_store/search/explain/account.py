@@ -17,6 +17,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from memory_store.index.snapshot import Filters, Mask
+from memory_store.records import base_type
 from memory_store.records.explanation import (
     Account,
     Adjust,
@@ -31,7 +32,6 @@ from memory_store.records.explanation import (
     Place,
     ScoreChange,
 )
-from memory_store.search.adjustments import base_type
 from memory_store.search.candidates import Candidate, Fetched, LegList, Outcome, Scored
 from memory_store.search.facets.selection import narrowing
 from memory_store.search.fusion.evidence import ALIKE, FEATURES, HELD, LEG_OF_FEATURE

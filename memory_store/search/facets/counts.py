@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory_store.index.topics import topic_counts
-from memory_store.search.adjustments import base_type
+from memory_store.records import base_type
 from memory_store.search.candidates import Scored
 from memory_store.search.context import SearchContext
 from memory_store.search.facets.selection import Narrowing, countable, periods

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from memory_store.errors import BadInputError
 from memory_store.index.topics import with_topic
-from memory_store.search.adjustments import base_type
+from memory_store.records import base_type
 from memory_store.search.context import SearchContext
 from memory_store.search.query.analysis import Blinding
 from memory_store.text.canonical import normalise_topic

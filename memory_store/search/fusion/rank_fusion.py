@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.search.adjustments import base_type
+from memory_store.records import base_type
 from memory_store.search.candidates import Candidate, Fetched, Item, LegList, first_places
 from memory_store.search.fusion.evidence import Evidence, evidence
 from memory_store.search.fusion.learned import probabilities

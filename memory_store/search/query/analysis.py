@@ -23,7 +23,7 @@ from memory_store.errors import BadInputError
 from memory_store.index.snapshot import Filters, HashGroup, Mask
 from memory_store.index.terms import has_pair, has_term
 from memory_store.index.topics import TopicGroup
-from memory_store.records import DONE_SUFFIX, TYPES, SearchRequest
+from memory_store.records import TYPES, SearchRequest, base_type
 from memory_store.records.collections import several_of_that_name
 from memory_store.search.context import SearchContext
 from memory_store.search.query.language import ParsedQuery, Phrase, Variant, is_symbol_like, parse
@@ -290,7 +290,7 @@ def filters(
     since, until = parsed.since, parsed.until
     named = tuple(_collection(name, context.collection_names) for name in parsed.collections)
     for name in parsed.types:
-        if name.removesuffix(DONE_SUFFIX) not in TYPES and name not in context.snapshot.types:
+        if base_type(name) not in TYPES and name not in context.snapshot.types:
             raise BadInputError(f"type: {name!r} is not one of {', '.join(TYPES)}", "type")
     topics = [normalise_topic(name) for name in parsed.topics]
     if "" in topics:
@@ -316,7 +316,7 @@ def searches_code(context: SearchContext, options: SearchRequest) -> bool:
         return False
     parsed = context.parsed or parse(options)
     if parsed.types:
-        return all(name.removesuffix(DONE_SUFFIX) == CODE for name in parsed.types)
+        return all(base_type(name) == CODE for name in parsed.types)
     named = [_collection(name, context.collection_names) for name in parsed.collections]
     counts = [snapshot.languages_in(one) for one in named or snapshot.collections]
     return all(2 * one.get(CODE, 0) > sum(one.values()) for one in counts if one) and any(counts)

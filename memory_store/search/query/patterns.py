@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from memory_store.code.chunks import line_of
 from memory_store.errors import BadInputError
-from memory_store.records import DONE_SUFFIX, Match, Memory
+from memory_store.records import Match, Memory, base_type
 from memory_store.search.query.language import is_delimited
 from memory_store.search.query.regular_expressions import Needs, needs
 from memory_store.text.identifiers import CODE
@@ -122,7 +122,7 @@ class Structure:
         self.needed = Needs(frozenset(word.text for word in words))
 
     def found(self, memory: Memory) -> tuple[Match, ...] | None:
-        if memory.type.removesuffix(DONE_SUFFIX) != CODE:
+        if base_type(memory.type) != CODE:
             return None
         language = str(memory.metadata.get("language", ""))
         if self._language not in (None, language):

@@ -8,8 +8,9 @@ A word is as good as unheld when no living memory of the searched collections ha
 corrected to the word that most of their memories hold among those at the least distance: one edit
 (a letter more, less, other, or two exchanged), or two in a word of eight letters. Quoted words,
 numbers, abbreviations, words shorter than four letters and names of code are left as they are, and
-so is a word of a dictionary, of the query's language, of one that the searched collections have, or
-of English: that no note says *gift* does not make it a slip for *lift*.
+so is a word of a dictionary, of a language that the searched collections have, or of English: that
+no note says *gift* does not make it a slip for *lift*. A word of a language that they do not have
+finds similar ones: *Normandía* finds *Normandy*.
 """
 
 from __future__ import annotations
