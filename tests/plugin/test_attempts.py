@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 
 import pytest
 from datasette.utils import StartupError
@@ -51,11 +52,17 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_each_wrong_secret_beyond_five_takes_longer_and_none_is_a_wall() -> None:
-    tried, spans = Attempts(), []
+    """A wait is counted from the wrong secret before, not from when the next one is sent."""
+    tried, judged = Attempts(), [time.monotonic()]
+
+    async def wrong_again() -> None:
+        judged.append(time.monotonic())
+        await wrong()
+
     for _ in range(attempts.FREE + 4):
-        began = time.monotonic()
-        await guess(tried, FLOOD)
-        spans.append(time.monotonic() - began)
+        with pytest.raises(WrongKeyError):
+            await tried.judge(FLOOD, wrong_again)
+    spans = [later - earlier for earlier, later in pairwise(judged)]
     assert max(spans[: attempts.FREE]) < 0.05 < min(spans[attempts.FREE :])
     assert spans[attempts.FREE + 2] >= 0.19
     began = time.monotonic()
