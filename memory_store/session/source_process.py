@@ -23,6 +23,7 @@ from memory_store.session.source_parts import Names, SourceParts, names_in, sour
 
 TOGETHER = 8  # files a message: for each a thread of this process must be let in
 KEPT = ("PATH", "HOME", "SYSTEMROOT", "APPDATA", "LOCALAPPDATA", "XDG_CACHE_HOME")
+OWN = 1 / 3  # of the files are read here meanwhile: hashing the words of all is this one's, too
 LENGTH = 8  # bytes
 
 _memories = msgpack.Decoder(list[Memory])
@@ -39,17 +40,20 @@ class SourceProcess:
         self._ended = False
 
     def begin(self, memories: Sequence[Memory]) -> None:
-        """Have files of source code read, without waiting for them."""
+        """Have files of source code read from behind the first ones on, without waiting."""
         self._asked.clear()
-        for start in range(0, 0 if self._ended else len(memories), TOGETHER):
+        starts = [*range(0, 0 if self._ended else len(memories), TOGETHER)]
+        first = int(len(starts) * OWN)
+        for start in (*starts[first:], *starts[:first]):
             some = memories[start : start + TOGETHER]
             asked = self._asking.submit(self._ask, some)
             self._asked |= {one.id: (asked, number) for number, one in enumerate(some)}
 
     def parts(self, memory: Memory, names: Names) -> SourceParts:
-        """The parts of a file: those that were begun, else, or if that failed, made here."""
+        """The parts of a file. Those that the process has not yet begun are made here, so that
+        neither waits for the other: they are asked for in the order of the files."""
         asked, number = self._asked.pop(memory.id, (None, 0))
-        if asked is not None:
+        if asked is not None and not asked.cancel():
             try:
                 return asked.result()[number]
             except (OSError, EOFError, MsgspecError):
