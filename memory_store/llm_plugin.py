@@ -11,7 +11,6 @@ neither. A vault stays open until the process ends. Never inside Datasette, wher
 
 # Annotations are not postponed here: llm shows those of tools to people as they are.
 
-import atexit
 import json
 import os
 import sys
@@ -29,6 +28,7 @@ from memory_store.text.token_count import TOKEN_CHARACTERS
 
 if TYPE_CHECKING:
     from memory_store.assistants.assistant import Assistant
+    from memory_store.assistants.trail import Trail
     from memory_store.records import Memory as Opened
     from memory_store.store import MemoryStore
 
@@ -69,7 +69,7 @@ class Memory(llm.Toolbox):  # type: ignore[no-untyped-call]
     ) -> None:
         try:
             store = _open(database or _usual(), key_file).apart()
-            self._assistant = _assistant(store, collection, access, name)
+            self._assistant, self._trail = _assistant(store, collection, access, name)
         except MemoryStoreError as error:
             raise click.ClickException(str(error)) from None
 
@@ -82,20 +82,20 @@ class Memory(llm.Toolbox):  # type: ignore[no-untyped-call]
                 one.name,
                 one.description,
                 one.schema(),
-                partial(_answered, self._assistant, one.name),
+                partial(self._answered, one.name),
                 plugin=getattr(self, "plugin", None),
             )
 
+    def _answered(self, tool: str, /, **arguments: Any) -> str:
+        """What a tool returns: JSON, also of a refusal, for the model to do better."""
+        from memory_store.assistants.tools import answered
 
-def _answered(assistant: "Assistant", tool: str, **arguments: Any) -> str:
-    """What a tool returns: JSON, also of a refusal, for the model to do better."""
-    from memory_store.assistants.tools import answered
-
-    try:
-        answer = answered(assistant, tool, arguments)
-    except MemoryStoreError as error:
-        answer = {"error": str(error)}
-    return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+        try:
+            answer = answered(self._assistant, tool, arguments)
+        except MemoryStoreError as error:
+            answer = {"error": str(error)}
+        self._trail.write()  # at once: nothing says when a conversation ends
+        return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
 
 
 def memory_loader(argument: str) -> list[llm.Fragment]:
@@ -185,19 +185,20 @@ def _open(database: str, key_file: str | None = None) -> "MemoryStore":
 
 def _assistant(
     store: "MemoryStore", collection: str | Sequence[str] | None, access: str, name: str
-) -> "Assistant":
-    """Who the model is to the vault; the audit trail names it. Raises BadInputError."""
+) -> tuple["Assistant", "Trail"]:
+    """Who the model is to the vault, and what the audit trail says of it. Raises BadInputError."""
     from memory_store.assistants.allowance import Allowance
     from memory_store.assistants.assistant import ORDER, Assistant, only
     from memory_store.assistants.trail import Trail
     from memory_store.records.request import several
 
-    if access not in ORDER:
+    right = next((one for one in ORDER if one == access), None)
+    if right is None:
         raise BadInputError(f"access: {access!r} is none of {', '.join(ORDER)}", "access")
     trail = Trail(store, name, SURFACE)
-    atexit.register(trail.write)  # before the vault is locked: what came last is done first
     limited = only(store, several(collection))
-    return Assistant(limited, access, name, allowance=Allowance(), last_came=trail.last_came)
+    came = trail.last_came
+    return Assistant(limited, right, name, allowance=Allowance(), last_came=came), trail
 
 
 def _inside_datasette() -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Access = Literal["read", "append", "write"]
 RIGHTS = {"read": "only read", "append": "only read and add", "write": "read and write"}
-ORDER = ("read", "append", "write")
+ORDER: tuple[Access, ...] = ("read", "append", "write")
 WITHHELD = (
     "This connection may search memories that it may not read: of these it gets ids and scores. "
     "To read them it needs the permission hybrid-decrypt."
