@@ -335,6 +335,13 @@ class MemoryStore(Actions):
         other._opened = replace(self._opened, heard=None)
         return other
 
+    def on_behalf_of(self, assistant: str) -> MemoryStore:
+        """The same view of the vault; what is changed or deleted through it is said to be the
+        assistant's of that name, whose work can be undone as a whole (:meth:`undo`)."""
+        other = MemoryStore.__new__(MemoryStore)
+        other._opened = replace(self._opened, by=assistant)
+        return other
+
     def report_to(self, heard: Heard | None) -> None:
         """Give the audit trail's event of every action to ``heard``, with its numbers of memories
         opened and returned or changed."""
