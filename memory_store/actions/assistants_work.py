@@ -11,12 +11,14 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from memory_store.actions.action import Opened
+from memory_store.actions.action import Opened, action
+from memory_store.actions.attempts import again_if_overtaken
 from memory_store.actions.reads import written_by
 from memory_store.actions.trash import open_entries, put_back
 from memory_store.errors import NotFoundError
 from memory_store.records import BY, Undone
 from memory_store.vault import trash
+from memory_store.vault.audit_events import RESTORE
 from memory_store.vault.trash import Entry, is_deleted
 
 ALL = "all"  # what is undone, as a word
@@ -31,8 +33,18 @@ class Plan(Struct):
     left: set[str]
 
 
+@action(RESTORE, writes=True, counts=lambda undone: (len(undone.memories), len(undone.memories)))
 def undo_all_of(opened: Opened, by: str) -> Undone:
-    """See :func:`memory_store.actions.trash.undo`; one attempt. Raises NotFoundError."""
+    """Take back all that the assistant of that name did, at once, as far as the trash goes back.
+
+    What it added goes to the trash; what it changed, superseded or deleted is as before. What
+    others changed afterwards stays as it is, and is named (``left``). Raises NotFoundError where
+    there is nothing of it.
+    """
+    return again_if_overtaken(opened.vault, lambda: _undone(opened, by))
+
+
+def _undone(opened: Opened, by: str) -> Undone:
     vault = opened.vault
     written = {one.id for one in written_by(vault, by)}
     with vault.reader().reading() as storage:

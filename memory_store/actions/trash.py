@@ -219,21 +219,13 @@ def empty(opened: Opened, ids: str | Iterable[str] = ()) -> int:
 
 
 @action(RESTORE, writes=True, counts=lambda undone: (len(undone.memories), len(undone.memories)))
-def undo(opened: Opened, *, by: str | None = None) -> Undone:
+def undo(opened: Opened) -> Undone:
     """Take back the last deletion or edit made with this key; again, the one before.
-
-    ``by``: all that the assistant of that name did, at once, as far as the trash goes back. What
-    it added goes, what it changed, superseded or deleted is as before. What others changed
-    afterwards stays as it is, and is named (``left``).
 
     What imports replaced is not undone (see :func:`restore`). Raises NotFoundError where nothing
     is left to undo.
     """
     vault = opened.vault
-    if by is not None:
-        from memory_store.actions.assistants_work import undo_all_of
-
-        return again_if_overtaken(vault, lambda: undo_all_of(opened, by))
 
     def attempt() -> Undone:
         with vault.reader().reading() as storage:

@@ -111,7 +111,7 @@ def undo(store: MemoryStore, by: str | None, as_json: bool) -> None:
     With --by what an assistant added goes to the trash, and what it changed, superseded or deleted
     is as before. What was changed again afterwards is left as it is, and named.
     """
-    undone = store.undo(by=by)
+    undone = store.undo() if by is None else store.undo_all_of(by)
     write_answer(as_json, undone.as_dict(), _undone(undone))
 
 

@@ -35,7 +35,7 @@ def texts(store: MemoryStore) -> dict[str, str]:
 
 
 def undone(store: MemoryStore) -> Undone:
-    return store.undo(by="helper")
+    return store.undo_all_of("helper")
 
 
 def test_everything_that_it_did_is_taken_back_at_once(
