@@ -66,13 +66,13 @@ class Server:
     def __init__(self, store: MemoryStore, kept: Kept) -> None:
         self._store = store
         self._kept = kept
-        self._commands = Commands(store, kept.key_files)
         self._begun = self._used = _now()
         self._ending = threading.Event()
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
         self._working = 0
         self._threads: list[threading.Thread] = []
         self._embedding = BackgroundEmbedding(store, lambda _: None, self._begin)
+        self._commands = Commands(store, kept.key_files, self._embedding.begin)
         self._assistants: set[socket.socket] = set()
         self._count = threading.Lock()
         self._facts = facts(())
