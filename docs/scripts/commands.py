@@ -1,4 +1,4 @@
-"""Writes reference/cli.md from the commands: usage, first sentence, examples and own options.
+"""Writes reference/cli.md from the commands: usage, first sentence and own options.
 
 ``--help`` says more. Options that several commands share are shown once, under their group.
 """
@@ -7,88 +7,98 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import click
 
-from memory_store.cli import COMMANDS, main
+from memory_store.cli import GROUPS, main
+from memory_store.records import TYPES
 
 WIDTH = 98
-EXAMPLES = 1
-GROUPS = {  # group → the command that shows its options, and their names
-    "key": ("search", ("--key-file", "--passphrase")),
-    "format": ("list", ("--json", "--nl", "--csv", "--table")),
+USUAL = ("--key-file", "--passphrase", "--json")
+SHARED = {  # group → the command that shows its options, and their names
+    "usual": ("settings", USUAL),
+    "rows": ("list", ("--nl", "--csv", "--table")),
     "filter": ("search", ("--collection", "--type", "--topic", "--status", "--since", "--until")),
     "ranking": (
         "search",
         ("--recipe", "--reranker", "--no-rerank", "--expander", "--no-expand"),
     ),
+    "history": ("search", ("--as-of", "--superseded", "--by")),
+    "search": (
+        "search",
+        ("--mode", "--deep", "--limit", "--like", "--meta", "--min-score", "--narrow"),
+    ),
+    "files": (
+        "import",
+        ("--collection", "--type", "--topic", "--glob", "--exclude", "--no-embed"),
+    ),
+    "whose": ("searches run", ("--actor",)),
 }
 
 
 def shared() -> str:
     """The options of each group."""
     blocks = []
-    for group, (command, names) in GROUPS.items():
-        records = _records(_command(command))
-        blocks.append(f"{group}:\n{_listed([records[name] for name in names])}")
+    for group, (command, names) in SHARED.items():
+        known = _records(_command(command))
+        records = [known[name] for name in names]
+        listed = _listed(records if group == "filter" else [_without_types(one) for one in records])
+        blocks.append(f"{group}:\n{listed}")
     return _fenced("\n\n".join(blocks))
 
 
 def every_command() -> str:
-    """Each command, and below it its sub-commands."""
-    return "\n\n".join(part for name in COMMANDS for part in _parts(_command(name), name))
+    """Each family of commands, each command of it, and below that its sub-commands."""
+    return "\n\n".join(f"### {family}\n\n{_family(names)}" for family, names in GROUPS.items())
 
 
-def _parts(command: click.Command, name: str) -> Iterator[str]:
-    yield f"### memory-store {name}\n\n{_fenced(_block(command, name))}"
-    yield from _fenced_below(command, name)
+def _family(names: Iterable[str]) -> str:
+    return _fenced("\n\n".join(block for name in names for block in _blocks(_command(name), name)))
 
 
-def _fenced_below(command: click.Command, name: str) -> Iterator[str]:
+def _blocks(command: click.Command, name: str) -> Iterator[str]:
+    yield _block(command, name)
     for below, one in getattr(command, "commands", {}).items():
-        yield _fenced(_block(one, f"{name} {below}"))
-        yield from _fenced_below(one, f"{name} {below}")
+        yield from _blocks(one, f"{name} {below}")
 
 
 def _block(command: click.Command, name: str) -> str:
+    """Usage, what it does, its own options, the shared ones, and which of the usual it lacks."""
     context = click.Context(command)
     usage = " ".join(one for one in command.collect_usage_pieces(context) if one != "[OPTIONS]")
     records = _records(command)
-    groups, own = _sorted_out(records)
-    lines = [f"memory-store {name} {usage}".rstrip(), *_text(command)]
+    shares, own = _sorted_out(records)
+    first = inspect.cleandoc(command.help or "").split("\n\n")[0]
+    lines = [f"{name} {usage}".rstrip(), textwrap.indent(textwrap.fill(first, WIDTH - 2), "  ")]
     if own:
-        lines += [_listed([records[option] for option in own])]
-    if groups:
-        lines += [f"  also: {', '.join(groups)}"]
+        lines += [_listed([_without_types(records[option]) for option in own])]
+    if also := [one for one in shares if one not in ("usual", *USUAL)]:
+        lines += [f"  also: {', '.join(also)}"]
+    lacks = [one for one in USUAL if one not in records]
+    if lacks and usage != "COMMAND [ARGS]...":
+        lines += [f"  not: {', '.join(lacks)}"]
     return "\n".join(lines)
 
 
-def _text(command: click.Command) -> list[str]:
-    """What a command does, in its first paragraph, and its examples."""
-    first, *others = inspect.cleandoc(command.help or "").split("\n\n")
-    examples = [
-        f"    {line}"
-        for one in others
-        if one.startswith("\b")
-        for line in one.splitlines()[1:]
-        if "memory-store " in line and not line.endswith("\\")
-    ]
-    return [textwrap.fill(" ".join(first.split()), WIDTH), *examples[:EXAMPLES]]
+def _without_types(record: tuple[str, str]) -> tuple[str, str]:
+    """The types stand in the group "filter" alone."""
+    option, text = record
+    types = ", ".join(TYPES)
+    return option, text.replace(f": {types}", "").replace(f"One of {types}", "Its type")
 
 
 def _sorted_out(records: dict[str, tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """Groups of which a command has options with the same meaning, and its other options."""
+    """Groups (or options of one) that a command has in the same meaning, and its other options."""
     left = dict(records)
-    groups = []
-    for group, (command, names) in GROUPS.items():
+    shares = []
+    for group, (command, names) in SHARED.items():
         known = _records(_command(command))
         same = [n for n in names if n in left and (n == "--json" or left[n] == known[n])]
         for name in same:
             del left[name]
-        if same:
-            groups.append(group if len(same) == len(names) else f"{group} ({' '.join(same)})")
-    return groups, list(left)
+        shares += [group] if len(same) == len(names) else same
+    return shares, list(left)
 
 
 def _records(command: click.Command) -> dict[str, tuple[str, str]]:
@@ -103,8 +113,13 @@ def _records(command: click.Command) -> dict[str, tuple[str, str]]:
 
 
 def _command(name: str) -> click.Command:
-    command = main.get_command(click.Context(main), name)
-    assert command is not None
+    """The command of that name, or of a name and that of one below it."""
+    command: click.Command = main
+    for part in name.split():
+        assert isinstance(command, click.Group)
+        below = command.get_command(click.Context(command), part)
+        assert below is not None
+        command = below
     return command
 
 
