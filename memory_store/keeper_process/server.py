@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +126,7 @@ class Server:
         """Answer until it is time to end."""
         self._begun = self._used = _now()
         self._embed()
+        threading.Thread(target=_load_assistants, name="loading", daemon=True).start()
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
@@ -268,6 +270,12 @@ class Server:
         self._ending.set()
         with suppress(BlockingIOError):
             self._waking.send(b"\0")
+
+
+def _load_assistants() -> None:
+    """Import what serves an assistant, which takes a second, before the first one comes."""
+    with suppress(ImportError):  # the extra is not installed: an assistant is told
+        import_module("memory_store.assistants.server")
 
 
 class Said(io.TextIOWrapper):
