@@ -31,7 +31,7 @@ NO_ACTIONS = {
     *("introduce", "device_keys", "import_device_key"),  # need no key of the vault
     *("apart", "limited_to", "report_to", "search_through"),  # make no use of the vault
     "lend",  # to a process of our own, which is asked in the name of a search
-    *("ask", "answer"),  # made of a search, and of `found_again` for what it found
+    "ask",  # made of a search, and of `found_again` for what it found
 }
 """Methods of the store that are no actions, each for its reason."""
 
