@@ -8,7 +8,7 @@ trust/security.md from what ``python -m benchmarks.leakage`` and ``benchmarks.af
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -151,13 +151,6 @@ def checks() -> str:
     return _by_set([*cells], lambda one: [cell(one) for cell in cells.values()])
 
 
-def verdicts() -> str:
-    """For each set, which rankings ``default`` is better than, no worse than, or worse than."""
-    return "\n".join(
-        f"* **{NAMES[one['name']]}:** {'; '.join(_verdict(one))}." for one in figures()
-    )
-
-
 def held_out() -> str:
     """What learned fusion reaches on each set, with numbers that never saw it."""
     rows = [
@@ -212,19 +205,6 @@ def _by_memory(one: Figures, run: str) -> str:
     return f"{_mean(one['together'][run]['mean'])} ({_chance(one['comparisons'][run]['p'])})"
 
 
-def _verdict(one: Figures) -> Iterator[str]:
-    found: dict[str, list[str]] = {"better than": [], "no worse than": [], "worse than": []}
-    for run, called in OTHERS.items():
-        against = one["comparisons"][run]
-        better = "better than" if against["difference"] > 0 else "worse than"
-        found[better if against["p"] < SEPARATE else "no worse than"].append(
-            called.partition(":")[0]
-        )
-    for said, runs in found.items():
-        if runs:
-            yield f"{said} {', '.join(runs)}"
-
-
 def _against_default(one: Figures, run: str) -> str:
     return f"{_mean(one['estimates'][run]['mean'])} ({_chance(one['comparisons'][run]['p'])})"
 
@@ -235,7 +215,7 @@ def _as_filed(one: Figures) -> str:
 
 def _reranked(one: Figures, name: str) -> str:
     if name not in one["rerankings"]:
-        return "not measured"
+        return "–"
     found = one["rerankings"][name]
     return f"{_mean(found['found']['mean'])} ({_chance(found['against']['p'])})"
 
@@ -253,8 +233,7 @@ def _with_interval(estimate: Figures) -> str:
 
 
 def _chance(p: float) -> str:
-    shown = shown_p(p)
-    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+    return shown_p(p).replace(" ", "")
 
 
 def _mean(value: float) -> str:

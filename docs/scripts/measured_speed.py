@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,114 +158,8 @@ def _met(lines: Sequence[Figures]) -> str:
     return f"{sum(line['met'] for line in lines)} of {len(lines)} lines"
 
 
-def says() -> str:
-    """What the figures say, in sentences that change with them."""
-    return "\n".join(f"* {sentence}" for sentence in _sentences())
-
-
-def _sentences() -> Iterator[str]:
-    yield from _of_sealing()
-    yield from _of_legs()
-    yield from _of_imports()
-    alone = _find("database size, words")
-    together = _find("database size, words and vectors", alone["size"]) if alone else None
-    if alone and together:
-        yield (
-            f"**The database** is {alone['ratio']:.1f} × the text without vectors and "
-            f"{together['ratio']:.1f} × with them, of invented words, which the "
-            "tokenizer cuts into many pieces."
-        )
-    missed = [line for line in _lines() if _missed(line)]
-    names = list(
-        dict.fromkeys(f"{line['operation']} ({line['size']:,}: {_by(line)})" for line in missed)
-    )
-    if names:
-        yield f"**Targets that are missed**: {'; '.join(names)}."
-
-
-def _of_sealing() -> Iterator[str]:
-    found = [_find(f"{mode} search, sealed") for mode in ("keyword", "hybrid")]
-    lines = [
-        f"{_ratio(line):.2f} × that long ({line['operation'].split()[0]}, {line['size']:,} notes)"
-        for line in found
-        if line is not None
-    ]
-    if lines:
-        yield (
-            "**Sealing**: beside the same code with a cipher that encrypts nothing, a search takes "
-            f"{', '.join(lines)}."
-        )
-
-
 def _no(line: Figures) -> bool:
     return bool(line["cells"][-1] == "no")
-
-
-def _by(line: Figures) -> str:
-    return line["cells"][6] if _no(line) else str(line["cells"][-1])
-
-
-def _of_legs() -> Iterator[str]:
-    compared = (
-        ("vector ranking, k 64", "The vector leg"),
-        ("keyword ranking, 8 words", "Keyword ranking"),
-        ("unlock, words and vectors", "Unlocking"),
-    )
-    for operation, called in compared:
-        sizes = sorted({line["size"] for line in _lines() if line.get("operation") == operation})
-        if not sizes:
-            continue
-        size = HUNDRED if HUNDRED in sizes else sizes[-1]
-        peers = [
-            f"{_ratio(line):.2g} × {line['peer']}"
-            for line in _lines()
-            if line.get("operation") == operation and line["size"] == size
-        ]
-        yield f"**{called}** at {size:,} takes {', '.join(peers)}."
-    yield from _of_clients()
-    recalls = [line for line in _lines() if line.get("operation", "").startswith("recall@")]
-    for line in recalls:
-        yield f"**{line['operation'].capitalize()}**: {line['ratio']:.4f} of {line['size']:,}."
-
-
-def _of_clients() -> Iterator[str]:
-    for clients in ("clients", "threads"):
-        operation = f"vector ranking, two {clients} at once"
-        lines = [
-            f"{line['ratio']:.2f} × as many (of {line['size']:,})"
-            for line in _lines()
-            if line.get("operation") == operation and line["size"] >= HUNDRED
-        ]
-        if lines:
-            yield f"**Two {clients}** get answers from the vector leg: {', '.join(lines)} as one."
-
-
-def _of_imports() -> Iterator[str]:
-    for operation, called in (
-        ("import without embedding", "An import without embedding"),
-        ("import with embedding", "An import with embedding"),
-    ):
-        lines = [line for line in _lines() if line.get("operation") == operation]
-        largest = max((line["size"] for line in lines), default=0)
-        peers = [
-            f"{_ratio(line):.2f} × {line['peer']}" for line in lines if line["size"] == largest
-        ]
-        if peers:
-            yield f"**{called}** of {largest:,} notes takes {', '.join(peers)}."
-
-
-def _find(operation: str, size: int | None = None) -> Figures | None:
-    """The largest of that name, or the one of that size."""
-    found = [
-        line
-        for line in _lines()
-        if line.get("operation") == operation and size in (None, line["size"])
-    ]
-    return max(found, key=lambda line: line["size"], default=None)
-
-
-def _ratio(line: Figures) -> float:
-    return float(line["ours"]["cpu"] / line["theirs"]["cpu"])
 
 
 def _time(seconds: float) -> str:

@@ -89,24 +89,23 @@ OFF_AT_ZERO = {
 
 
 def table() -> str:
-    """A row for each number in which recipes differ; behind it what one alone has, and all have."""
-    rows = [f"| | {' | '.join(RECIPES)} |", "|---" * (len(RECIPES) + 1) + "|"]
-    alone: dict[str, list[str]] = {}
-    same = []
+    """A row for each number: what `default` has, and which recipes have another."""
+    rows = ["| | `default` | others |", "|---|---|---|"]
     for name in Recipe.__struct_fields__:
-        if name == "name":
-            continue
-        cells = [_shown(name, getattr(recipe, name)) for recipe in RECIPES.values()]
-        on = [n for n, cell in enumerate(cells) if cell != "–"]
-        if len(set(cells)) == 1:
-            same.append(f"{MEANINGS.get(name, name)} (`{name}`) {cells[0]}")
-        elif len(on) == 1:
-            said = f"{MEANINGS.get(name, name)} (`{name}`) {cells[on[0]]}"
-            alone.setdefault(list(RECIPES)[on[0]], []).append(said)
-        else:
-            rows.append(f"| {MEANINGS.get(name, name)} (`{name}`) | {' | '.join(cells)} |")
-    only = [f"Only `{recipe}`: {'; '.join(said)}." for recipe, said in alone.items()]
-    return "\n\n".join(["\n".join(rows), *only, f"The same in all: {'; '.join(same)}."])
+        if name != "name":
+            cells = {one: _shown(name, getattr(recipe, name)) for one, recipe in RECIPES.items()}
+            usual = cells["default"]
+            having: dict[str, list[str]] = {}
+            for recipe, cell in cells.items():
+                if cell != usual:
+                    having.setdefault(cell, []).append(recipe)
+            others = "; ".join(f"{_named(those)} {cell}" for cell, those in having.items())
+            rows.append(f"| {MEANINGS.get(name, name)} (`{name}`) | {usual} | {others} |")
+    return "\n".join(rows)
+
+
+def _named(recipes: list[str]) -> str:
+    return "all" if len(recipes) == len(RECIPES) - 1 else ", ".join(recipes)
 
 
 def _shown(name: str, value: Any) -> str:

@@ -372,21 +372,29 @@ def test_a_page_is_read_in_its_encoding_and_none_is_guessed(
     assert rows("page.html", content).only.text == text
 
 
-def test_a_result_names_the_page_or_the_turn_that_its_words_stand_under(
+def test_a_result_names_the_page_the_sheet_or_the_turn_that_its_words_stand_under(
     here: Path, put: Callable[[str, bytes], Path]
 ) -> None:
     long = "Nothing of the kind is said here. " * 20
-    put("in/lease.pdf", pdf(long[:80], "The notice period is three months.", "Parrots", about=""))
+    pages = (long[:80], "The notice period is three months.", "## Parrots", "Under a comment", "")
+    put("in/lease.pdf", pdf(*pages, about=""))
     put("in/long.md", f"# Boat\n\n{long}\n\n## Engine room\n\nThe spare key.\n\n{long}".encode())
-    turns = f"## 1. You\n\n{long}\n\n## 2. ChatGPT, 12:01\n\nCopper bands.\n\n```\n# tin only\n```"
-    put("in/chat.md", turns.encode())
+    said = "Sure.\n\n## Bands\n\nCopper bands.\n\n```r\n## tin only\n```\n\n```\nnot closed"
+    turns = [("human", long), ("assistant", said), ("human", "And zinc?")]
+    chat = {
+        "uuid": "c-1",
+        "chat_messages": [{"sender": sender, "text": text} for sender, text in turns],
+    }
+    put("in/conversations.json", json.dumps([chat]).encode())
     store, _ = MemoryStore.create(here / "notes.db", key_file=here.parent / "key")
     with store:
-        store.import_paths("in", embed=False)
+        store.import_paths(["in", "in/conversations.json"], embed=False)
 
         def place(query: str) -> str | None:
             return store.search(query, mode="keyword").rows[0].passages[0].place
 
         assert place("notice period") == "Page 2"
+        assert place("comment") == "Page 4"
         assert place("spare key") == "Engine room"
-        assert place("copper") == place("tin only") == "2. ChatGPT, 12:01"
+        assert place("copper") == place("tin only") == "2. Claude"
+        assert place("zinc") == "3. You"

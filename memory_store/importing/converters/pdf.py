@@ -19,6 +19,7 @@ from memory_store.importing.converters.document import (
 MOST_PAGES = 10_000
 PASSWORD = 4  # FPDF_ERR_PASSWORD
 SPLIT_WORD = re.compile("[\ufffe\u00ad\x02]\\s*")  # how PDFium gives a hyphen at the end of a line
+MARKUP = re.compile(r"^(?=#{1,6}[ \t]|```|~~~)", re.MULTILINE)  # that the page does not mean
 DATE = re.compile(r"D:(\d{8})(\d{6})(?:Z|([+-])(\d\d)'?(\d\d)?)?")
 FROM_A_PROGRAM = re.compile(
     r"^(?:Microsoft \w+ - |untitled)|\.(?:docx?|tex|dvi|indd|qxd|rtf)$", re.I
@@ -58,7 +59,8 @@ def _text(opened: pypdfium2.PdfDocument, number: int) -> str:
         page.close()
     except pypdfium2.PdfiumError:  # this page is damaged: the others are not
         return ""
-    return tidy(SPLIT_WORD.sub("", text.replace("\r\n", "\n").replace("\x00", "")))
+    text = SPLIT_WORD.sub("", text.replace("\r\n", "\n").replace("\x00", ""))
+    return tidy(MARKUP.sub(r"\\", text))
 
 
 def _moment(said: str) -> str | None:

@@ -1,12 +1,14 @@
 """Conversations with assistants, as ChatGPT and Claude export them (``conversations.json``).
 
-One memory a conversation. Its turns are sections, with who spoke and when; of several branches the
-one is followed that was shown last. What an assistant only thought, what its tools answered, and
+One memory a conversation. Its turns are sections of the second level, with who spoke and when, and
+headings in what was said become lower ones; of several branches the one is followed that was shown
+last. What an assistant only thought, what its tools answered, and
 pictures are left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -17,6 +19,7 @@ from memory_store.records import MemoryDraft
 
 CHATGPT, CLAUDE = "ChatGPT", "Claude"
 NOT_SAID = ("thoughts", "reasoning_recap", "user_editable_context", "model_editable_context")
+MARKS = re.compile(r"^(#{1,6})(?=[ \t])|^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
 class Turn(Struct, frozen=True):
@@ -60,7 +63,25 @@ def conversation(values: Mapping[str, Any]) -> MemoryDraft | None:
 
 def _section(number: int, turn: Turn) -> str:
     when = f", {turn.when[:16].replace('T', ' ')}" if turn.when else ""
-    return f"## {number}. {turn.speaker}{when}\n\n{turn.text}"
+    return f"## {number}. {turn.speaker}{when}\n\n{_within(turn.text)}"
+
+
+def _within(text: str) -> str:
+    """What was said, so that it stays within its section: its headings are two levels lower, and
+    a block of code that was not closed is."""
+    fence = ""
+
+    def moved(mark: re.Match[str]) -> str:
+        nonlocal fence
+        level, ticks, after = mark.groups()
+        if ticks and fence:
+            fence = "" if ticks.startswith(fence) and not after.strip() else fence
+        elif ticks:
+            fence = "" if ticks[0] in after else ticks
+        return f"{level}##"[:6] if level and not fence else mark[0]
+
+    found = MARKS.sub(moved, text)
+    return f"{found}\n{fence}" if fence else found
 
 
 def _turns_of_chatgpt(values: Mapping[str, Any]) -> Iterator[Turn]:

@@ -6,12 +6,13 @@ Boundary: reads opened text; what leaves is what the caller may read anyway.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from memory_store.records import Memory, Passage, base_type
+from memory_store.search.answer.section import section
 from memory_store.search.candidates import Scored
 from memory_store.search.reranking.cross_encoder import around as near
 from memory_store.text.chunks import Span
@@ -26,8 +27,6 @@ EXPAND_SCORE = 0.80  # "rerank score above 0.80"
 EXPAND_CHARACTERS = 2_048  # "content under 2,048 characters"
 PREVIEW_CHARACTERS = 320  # about four lines on a page, two in a terminal
 SENTENCES_FROM = 200  # whole sentences of this length at least are enough, however long the next is
-PLACE_CHARACTERS = 100  # of the heading that a passage stands under
-MOST_MARKS = 50  # words that say which heading that is
 LEAD_CHARACTERS = 160  # a preview starts at most this far before what was looked for
 
 _MARK = r"(?:[-*+>] |\d+\. |#{1,6} )"
@@ -35,7 +34,6 @@ _BEGINNING = re.compile(rf"\n\s*\n\s*{_MARK}?|\n[ \t]*{_MARK}|[.!?…][\"')\]”
 
 _SENTENCE_END = re.compile(r"[.!?…][\"')\]”»]?(?=\s)|[。！？]")
 
-_SECTION = re.compile(r"#{2,6}[ \t]+([^\n]+)")
 _HEADING = re.compile(r"\s*#{1,6}[ \t]+([^\n]*)\n(?:[ \t]*\n)*(?=[ \t]*\S)")
 
 
@@ -87,29 +85,8 @@ def preview(
     start, end = (0, len(text)) if whole else _excerpt(result, text, matcher)
     part = text[start:end]
     marks = tuple(matcher.spans(part))
-    place = _section(result.opened, [start + first for first, _ in marks] or [start])
+    place = section(result.opened, start, end, [(start + a, start + b) for a, b in marks])
     return Preview(Passage(start, end, part, marks, place), complete=whole)
-
-
-def _section(memory: Memory, places: Sequence[int]) -> str | None:
-    """The heading over most of some places: a page, a slide, a sheet, a turn, a chapter."""
-    over = [_heading_over(memory.text, at) for at in places[:MOST_MARKS]]
-    place = max(over, key=over.count)
-    return None if place is None or place.casefold() == memory.title.strip().casefold() else place
-
-
-def _heading_over(text: str, at: int) -> str | None:
-    """The nearest Markdown heading before a place, of the second level or a lower one: of the
-    first there is one in a note, its title, and comments in code look like it."""
-    end = at
-    while end > 0 or at == 0:
-        start = text.rfind("\n##", 0, end) + 1
-        if found := _SECTION.match(text, start):
-            return found[1].rstrip("# ")[:PLACE_CHARACTERS] or None
-        if start == 0:
-            return None
-        end = start - 1
-    return None
 
 
 def is_source(memory: Memory) -> bool:
