@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from keeping_open import KeptOpen, by_itself
@@ -15,7 +14,6 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from memory_store.cli import search
-from memory_store.store import MemoryStore
 
 QUESTION = "when does the lease of the flat end"
 
