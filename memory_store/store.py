@@ -208,6 +208,7 @@ class MemoryStore(Actions):
     done = late(lambda: actions.edits.done)
     reopen = late(lambda: actions.edits.reopen)
     undo = late(lambda: actions.trash.undo)
+    undo_all_of = late(lambda: actions.assistants_work.undo_all_of)
     publish = late(lambda: actions.edits.publish)
     delete = late(lambda: actions.edits.delete)
     delete_many = late(lambda: actions.edits.delete_many)
@@ -333,6 +334,13 @@ class MemoryStore(Actions):
         """The same opened vault, whose actions are reported on their own (:meth:`report_to`)."""
         other = MemoryStore.__new__(MemoryStore)
         other._opened = replace(self._opened, heard=None)
+        return other
+
+    def on_behalf_of(self, assistant: str) -> MemoryStore:
+        """The same view of the vault; what is changed or deleted through it is said to be the
+        assistant's of that name, whose work can be undone as a whole (:meth:`undo_all_of`)."""
+        other = MemoryStore.__new__(MemoryStore)
+        other._opened = replace(self._opened, by=assistant)
         return other
 
     def report_to(self, heard: Heard | None) -> None:

@@ -29,7 +29,13 @@ NO_ACTIONS = {
     *("create", "in_memory", "open", "join", "open_copy"),  # the caller's events: it knows why
     *("lock", "close"),
     *("introduce", "device_keys", "import_device_key"),  # need no key of the vault
-    *("apart", "limited_to", "report_to", "search_through"),  # make no use of the vault
+    *(
+        "apart",
+        "limited_to",
+        "on_behalf_of",
+        "report_to",
+        "search_through",
+    ),  # make no use of the vault
     "lend",  # to a process of our own, which is asked in the name of a search
     *("ask", "answer"),  # made of a search, and of `found_again` for what it found
 }
@@ -140,6 +146,7 @@ def calls(store: MemoryStore, ids: dict[str, str], path: Path) -> dict[str, Call
         "set_ranking": lambda: store.set_ranking(None),
         "set_trash": lambda: store.set_trash(7),
         "undo": store.undo,
+        "undo_all_of": lambda: store.undo_all_of("helper"),
         "searches.save": lambda: store.searches.save("root", "more", search_request("weir")),
         "searches.rename": lambda: store.searches.rename("root", "kept", "weirs"),
         "searches.make_feed": lambda: store.searches.make_feed("root", "kept"),
@@ -181,6 +188,7 @@ def unwritable(
         store.add(f"About a {kind}.", type=kind, topics=["weir"])
     store.add("def open_weir(): pass", type="code", ref="weir.py")
     store.delete(store.add("About what is gone.").id)
+    store.add("About what an assistant found.", metadata={"by": "helper"})
     source = tmp_path / "source"
     source.mkdir()
     (source / "mill.md").write_text("The mill stands still.")

@@ -16,8 +16,10 @@ from click.testing import CliRunner, Result
 from llm.cli import cli
 from llm.plugins import load_plugins
 
-from memory_store import llm_plugin, unlocking
-from memory_store.llm_plugin import READ_AT_ONCE, Memory
+from memory_store import unlocking
+from memory_store.assistants.assistant import ORDER
+from memory_store.assistants.tools import TOOLS
+from memory_store.llm_plugin import Memory
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
 
@@ -65,64 +67,83 @@ def typed(*words: str) -> Result:
 
 def called(toolbox: Memory, name: str, **arguments: Any) -> dict[str, Any]:
     """What a tool answers to a model that calls it."""
-    call = {"prompt": "now", "tool_calls": [{"name": f"Memory_{name}", "arguments": arguments}]}
+    call = {"prompt": "now", "tool_calls": [{"name": name, "arguments": arguments}]}
     chain = llm.get_model("echo").chain(json.dumps(call), tools=[toolbox])
     results = [one for response in chain.responses() for one in response.prompt.tool_results]
     return dict(json.loads(results[0].output))
 
 
+def titles(found: dict[str, Any]) -> list[str]:
+    return [row["title"] for row in found["results"]]
+
+
 class TestTools:
     def test_a_model_searches_and_reads(self, notes: MemoryStore) -> None:
         toolbox = Memory(str(notes.path))
-        found = called(toolbox, "search", query="spare key", limit=2)
-        assert [row["title"] for row in found["results"]] == ["Key", "Lease"]
-        assert set(found["results"][0]) == set(llm_plugin.SHOWN)
-        whole = called(toolbox, "read", id=found["results"][0]["id"][:8])
+        found = called(toolbox, "memory_search", query="spare key", limit=2, format="json")
+        assert titles(found) == ["Key", "Lease"]
+        ids = [found["results"][0]["id"][:8]]
+        (whole,) = called(toolbox, "memory_read", ids=ids)["memories"]
         assert whole["text"] == NOTES[0][1]
         assert "next_start" not in whole
 
+    @pytest.mark.parametrize("access", ORDER)
+    def test_its_tools_are_those_of_every_assistant(self, notes: MemoryStore, access: str) -> None:
+        offered = {one.name: one for one in Memory(str(notes.path), access=access).tools()}
+        rights = ORDER[: ORDER.index(access) + 1]
+        assert [*offered] == [one.name for one in TOOLS if one.needs in rights and not one.of_code]
+        for tool in TOOLS:
+            if tool.name in offered:
+                same = offered[tool.name]
+                assert (same.description, same.input_schema) == (tool.description, tool.schema())
+
     def test_it_finds_others_like_one(self, notes: MemoryStore) -> None:
-        found = called(Memory(str(notes.path)), "search", query="", like=notes.find_id("key"))
-        assert found["results"][0]["title"] == "Lease"
+        like = notes.find_id("key")
+        found = called(Memory(str(notes.path)), "memory_search", like=like, format="json")
+        assert titles(found)[0] == "Lease"
 
     def test_a_long_text_is_read_in_parts(self, notes: MemoryStore) -> None:
-        text = "".join(f"{n:07} " for n in range(READ_AT_ONCE // 4))
+        text = "".join(f"{n:07} " for n in range(2_000))
         long = notes.add(text).id
         toolbox, parts, start = Memory(str(notes.path)), [], 0
         while start is not None:
-            part = called(toolbox, "read", id=long, start=start)
+            (part,) = called(toolbox, "memory_read", ids=[long], start=start)["memories"]
             parts.append(part["text"])
             start = part.get("next_start")
         assert "".join(parts) == text.rstrip()
-        assert len(parts) == 2
+        assert len(parts) > 1
 
     def test_what_is_merely_near_is_distinguished(self, notes: MemoryStore) -> None:
         toolbox = Memory(str(notes.path))
-        near = called(toolbox, "search", query="xyzzy plugh")
+        near = called(toolbox, "memory_search", query="xyzzy plugh")
         assert near["results"]
-        assert (
-            near["note"] == "No memory holds any of these words; these are the nearest in meaning."
-        )
-        assert "note" not in called(toolbox, "search", query="spare xyzzy")
+        assert near["nearest"].startswith("No memory holds any of these words")
+        assert "nearest" not in called(toolbox, "memory_search", query="spare xyzzy")
 
     def test_a_collection_leaves_out_all_others(self, notes: MemoryStore) -> None:
         toolbox = Memory(str(notes.path), collection="work")
-        found = called(toolbox, "search", query="spare key")
-        assert [row["title"] for row in found["results"]] == ["Salary"]
-        assert found["searched"] == 1
-        refused = called(toolbox, "read", id=notes.find_id("key"))
+        found = called(toolbox, "memory_search", query="spare key", format="json")
+        assert titles(found) == ["Salary"]
+        refused = called(toolbox, "memory_read", ids=[notes.find_id("key")])
         assert set(refused) == {"error"}
 
-    def test_there_is_nothing_that_writes(self) -> None:
-        assert {tool.name for tool in Memory.method_tools()} == {"Memory_search", "Memory_read"}
+    def test_it_writes_only_where_the_user_says_so_and_under_its_name(
+        self, notes: MemoryStore
+    ) -> None:
+        new = {"memories": [{"text": "Bins on Tuesday"}]}
+        reader = Memory(str(notes.path))
+        assert not {"memory_add", "memory_update"} & {one.name for one in reader.tools()}
+        helper = Memory(str(notes.path), access="append", name="helper")
+        (added,) = called(helper, "memory_add", **new)["memories"]
+        assert notes.get(added["id"]).metadata == {"by": "helper"}
 
     @pytest.mark.parametrize(
         ("name", "arguments", "said"),
         [
-            ("search", {"query": ""}, "the query is empty"),
-            ("search", {"query": "key", "limit": 1_000}, "limit"),
-            ("read", {"id": "00000000"}, "no memory"),
-            ("read", {"id": "key"}, "no memory"),  # a ref: looking for one opens every head
+            ("memory_search", {"query": ""}, "the query is empty"),
+            ("memory_search", {"query": "key", "limit": 1_000}, "limit"),
+            ("memory_read", {"ids": ["00000000"]}, "no memory"),
+            ("memory_read", {"ids": ["key"]}, "no memory"),  # a ref: that opens every head
         ],
     )
     def test_a_models_mistake_is_blamed_on_the_model(
@@ -134,13 +155,13 @@ class TestTools:
         self, notes: MemoryStore, language_models: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("MEMORY_STORE_EXPANDER", "good")
-        assert called(Memory(str(notes.path)), "search", query="spare key")["results"]
+        assert called(Memory(str(notes.path)), "memory_search", query="spare key")["results"]
         assert language_models.given("good") == []
 
 
 class TestCommand:
     def test_the_tool_is_named_with_its_database(self, notes: MemoryStore) -> None:
-        call = {"name": "Memory_search", "arguments": {"query": "spare key", "limit": 1}}
+        call = {"name": "memory_search", "arguments": {"query": "spare key", "limit": 1}}
         prompt = json.dumps({"prompt": "now", "tool_calls": [call]})
         result = typed("-m", "echo", "-T", f'Memory("{notes.path}")', "--no-stream", prompt)
         assert result.exit_code == 0, result.output
@@ -176,6 +197,22 @@ class TestCommand:
         monkeypatch.delenv("MEMORY_STORE_KEY_FILE")
         spec = f"Memory({json.dumps({'database': str(notes.path), 'key_file': str(key_file)})})"
         assert typed("-m", "echo", "-T", spec, "hello").exit_code == 0
+
+    def test_the_trail_names_it_for_what_it_did(self, notes: MemoryStore) -> None:
+        call = {"name": "memory_search", "arguments": {"query": "key"}}
+        prompt = json.dumps({"tool_calls": [call]})
+        script = (
+            "import llm; from memory_store.llm_plugin import Memory; "
+            f"tools = [Memory({str(notes.path)!r})]; "
+            f"llm.get_model('echo').chain({prompt!r}, tools=tools).text()"
+        )
+        subprocess.run([sys.executable, "-c", script], check=True)
+        (event,) = notes.trail.events()
+        assert (event.actor, event.surface, event.action) == ("assistant llm", "llm", "search")
+
+    def test_an_access_that_there_is_not_is_named(self, notes: MemoryStore) -> None:
+        with pytest.raises(click.ClickException, match="'all' is none of read, append, write"):
+            Memory(str(notes.path), access="all")
 
     def test_a_collection_that_is_not_there_is_named(self, notes: MemoryStore) -> None:
         with pytest.raises(click.ClickException, match="none named 'abroad'"):

@@ -17,6 +17,7 @@ mentions     what names a memory without a link to it
 sources      which paths were imported, and which are read again
 vaults       models, sizes and counts, and whether the vault is what it was
 trash        what was deleted or replaced: list, put back, erase; undo the last change
+assistants_work  all that one assistant did, taken back at once
 words        whether some occur, and which begin with some letters
 trail        who did what
 sync         exchanges with other copies of the vault
@@ -33,6 +34,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memory_store.actions import (
+        assistants_work,
         code,
         edits,
         key_devices,

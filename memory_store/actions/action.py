@@ -43,7 +43,8 @@ class Opened(Struct):
 
     ``expander`` names the language model that expands queries (``None``: ``MEMORY_STORE_EXPANDER``,
     or none). ``elsewhere`` is where searches run if there is room. ``views`` are the limits of this
-    view of the vault, as another process needs them.
+    view of the vault, as another process needs them. ``by`` names the assistant that writes
+    through this view (empty: none does).
     """
 
     vault: OpenVault
@@ -53,6 +54,7 @@ class Opened(Struct):
     heard: Heard | None = None
     elsewhere: SearchElsewhere | None = None
     views: tuple[tuple[Scope, Scope], ...] = ()
+    by: str = ""
 
 
 class Actions:

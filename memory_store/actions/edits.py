@@ -191,7 +191,7 @@ def delete(opened: Opened, memory_id: str, *, now: bool = False) -> None:
 
     ``now`` erases it everywhere, with all that the trash has of it. Raises NotFoundError.
     """
-    remove_many(opened, {memory_id: None}, None if now else Change())
+    remove_many(opened, {memory_id: None}, None if now else Change(by=opened.by))
 
 
 @action(DELETE, writes=True, counts=lambda gone: (0, gone))
@@ -209,7 +209,7 @@ def delete_many(
     where some have another. ``group`` is what the trash calls this deletion (empty: a random name).
     """
     versions = ids if isinstance(ids, Mapping) else dict.fromkeys(ids)
-    change = Change(group=group) if group else Change()
+    change = Change(by=opened.by, group=group) if group else Change(by=opened.by)
     return remove_many(opened, versions, None if now else change, refs=refs)
 
 

@@ -228,12 +228,20 @@ def newest(
             mask &= _behind(snapshot, *after)
         ordinals = _newest_first(snapshot, mask.nonzero()[0])
         if by is not None:
-            written = islice(_written_by(vault, snapshot.ids(ordinals), by), offset, offset + limit)
+            written = islice(_written(vault, snapshot.ids(ordinals), by), offset, offset + limit)
             return shown(vault, list(written))
         return shown(vault, open_all(vault, snapshot.ids(ordinals[offset : offset + limit])))
 
 
-def _written_by(vault: OpenVault, ids: Sequence[str], by: str) -> Iterator[Memory]:
+def written_by(vault: OpenVault, by: str) -> list[Memory]:
+    """All that an assistant of that name added and is there, also what is superseded."""
+    with vault.moment(counted=True) as (_, known):
+        snapshot = known.snapshot.limited_to(vault.keyring.readable())
+        ids = snapshot.ids(snapshot.alive.nonzero()[0])
+        return list(_written(vault, ids, by))
+
+
+def _written(vault: OpenVault, ids: Sequence[str], by: str) -> Iterator[Memory]:
     """Those memories that an assistant of that name wrote, in their order."""
     for start in range(0, len(ids), AT_ONCE):
         for memory in open_all(vault, ids[start : start + AT_ONCE]):

@@ -36,10 +36,15 @@ NOTHING = "there is nothing to undo: no deletion or edit of this key is in the t
 
 @action(READ, writes=False, counts=lambda found: (len(found), len(found)))
 def listed(
-    opened: Opened, memory_id: str | None = None, *, limit: int | None = None
+    opened: Opened,
+    memory_id: str | None = None,
+    *,
+    by: str | None = None,
+    limit: int | None = None,
 ) -> list[TrashEntry]:
     """What is in the trash, newest first; of one memory (an id or its beginning), its versions with
-    their texts. ``limit``: so many at most.
+    their texts. ``by``: what the assistant of that name changed or deleted. ``limit``: so many at
+    most.
 
     Opens heads, and the texts of one memory or of what has no title. An id that is not in there
     gives an empty list.
@@ -47,9 +52,11 @@ def listed(
     vault = opened.vault
     names = vault.collections.names()
     with vault.reader().reading() as storage:
-        found = _entries(vault, storage)
+        found = open_entries(vault, storage)
         if memory_id is not None:
             found = [one for one in found if _is_named(one, memory_id)]
+        if by is not None:
+            found = [one for one in found if one.kept.by == by]
         newest = found[::-1][:limit]
         return [_shown(vault, storage, names, one, memory_id is not None) for one in newest]
 
@@ -61,7 +68,7 @@ def days(opened: Opened) -> int:
     return opened.vault.settings.trash
 
 
-def _entries(vault: OpenVault, storage: Storage) -> list[Entry]:
+def open_entries(vault: OpenVault, storage: Storage) -> list[Entry]:
     """What these keys may open, oldest first."""
     return trash.entries(storage, vault.keyring, vault.keyring.openable())
 
@@ -83,6 +90,7 @@ def _shown(
         version=memory.version,
         change="deleted" if is_deleted(entry) else "edited",
         by=kept.way,
+        assistant=kept.by,
         time=kept.time,
         until=format_time(end),
         group=kept.group,
@@ -118,13 +126,13 @@ def restore(
 
     def attempt() -> list[Memory]:
         with vault.reader().reading() as storage:
-            every = _entries(vault, storage)
+            every = open_entries(vault, storage)
         chosen = [_newest(every, given, which) for given, which in wanted.items()]
         if group:
             chosen += [one for one in every if one.kept.group == group]
         if not chosen:
             raise NotFoundError("nothing of that change is in the trash any more")
-        return _put_back(opened, chosen, every)
+        return put_back(opened, chosen, every)
 
     return again_if_overtaken(vault, attempt)
 
@@ -143,13 +151,18 @@ def _newest(entries: Sequence[Entry], given: str, version: int | None) -> Entry:
     raise NotFoundError(f"no memory {given!r} in the trash; memory-store trash list shows all")
 
 
-def _put_back(
-    opened: Opened, chosen: Sequence[Entry], every: Sequence[Entry], gone: Sequence[str] = ()
+def put_back(
+    opened: Opened,
+    chosen: Sequence[Entry],
+    every: Sequence[Entry],
+    gone: Mapping[str, int] | None = None,
 ) -> list[Memory]:
-    """Write what rows of the trash hold, and delete the memories ``gone``, in one transaction.
+    """Write what rows of the trash hold, and delete the memories ``gone``, each in the version
+    that it must have, in one transaction.
 
     Raises ConflictError where another was quicker.
     """
+    gone = gone or {}
     vault = opened.vault
     # of several rows of one memory the oldest is what it was before all of that
     first = {one.kept.memory: one for one in reversed(chosen)}
@@ -171,7 +184,10 @@ def _put_back(
     def also(storage: Storage) -> None:
         if storage.trash.delete(numbers) != len(numbers):
             raise ConflictError("another program put back or erased some of it meanwhile")
-        take_out(storage, vault, gone, change)
+        rows = storage.memories.rows([*gone])
+        if {one.id: one.version for one in rows.values()} != gone:
+            raise ConflictError("another program changed some of it meanwhile")
+        take_out(storage, vault, [*gone], change)
 
     preparer = Indexer(vault, WritingEmbedders(opened.embedders, vault))
     try:
@@ -194,7 +210,7 @@ def empty(opened: Opened, ids: str | Iterable[str] = ()) -> int:
     wanted = [ids] if isinstance(ids, str) else [*ids]
     with vault.writing() as storage:
         with storage.transaction(vault.keyring):
-            found = _entries(vault, storage)
+            found = open_entries(vault, storage)
             named = {given: _newest(found, given, None).kept.memory for given in wanted}
             rows = [one.number for one in found if not wanted or one.kept.memory in named.values()]
             storage.trash.delete(rows)
@@ -213,7 +229,7 @@ def undo(opened: Opened) -> Undone:
 
     def attempt() -> Undone:
         with vault.reader().reading() as storage:
-            every = _entries(vault, storage)
+            every = open_entries(vault, storage)
         mine = [
             one
             for one in every
@@ -224,9 +240,10 @@ def undo(opened: Opened) -> Undone:
         last = mine[-1].kept
         chosen = [one for one in mine if one.kept.group == last.group]
         with vault.reader().reading() as storage:
-            made = [*storage.memories.rows(last.added)]
+            rows = storage.memories.rows(last.added)
+            made = {one.id: one.version for one in rows.values()}
         before = open_all(vault, [one.kept.memory for one in chosen])
-        put = _put_back(opened, chosen, every, made)
+        put = put_back(opened, chosen, every, made)
         return Undone(_change(chosen, before, put), last.group, tuple(put), tuple(made))
 
     return again_if_overtaken(vault, attempt)

@@ -265,7 +265,7 @@ def write(
         prepared = preparer.prepare([(m, origins.get(m.id, Origin())) for m in memories])
         added = tuple(memory.id for memory in memories if memory.version == 1)
         named = {"group": group} if group else {}
-        write_batch(vault, prepared, preparer.model, Change(added=added, **named))
+        write_batch(vault, prepared, preparer.model, Change(added=added, by=opened.by, **named))
     finally:
         preparer.close()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Access = Literal["read", "append", "write"]
 RIGHTS = {"read": "only read", "append": "only read and add", "write": "read and write"}
-ORDER = ("read", "append", "write")
+ORDER: tuple[Access, ...] = ("read", "append", "write")
 WITHHELD = (
     "This connection may search memories that it may not read: of these it gets ids and scores. "
     "To read them it needs the permission hybrid-decrypt."
@@ -36,7 +36,8 @@ class Assistant(Struct, frozen=True):
     """One assistant: the vault as it may see it, what it may do, and its name.
 
     ``store`` is limited to its collections. ``access`` is ``read``, ``append`` (add, and nothing
-    else) or ``write``. ``name`` stands in the metadata of what it adds, as ``by``. ``grants`` are
+    else) or ``write``. ``name`` stands in the metadata of what it adds, as ``by``, and with what
+    it changes or deletes in the trash. ``grants`` are
     those of the key's holder where it runs on the user's machine, of an actor on a server.
     ``allowance`` is how much it may ask (``None``: not counted), ``last_came`` when it did so
     before, ISO 8601, where that is known.
@@ -68,12 +69,14 @@ class Assistant(Struct, frozen=True):
     @property
     def adder(self) -> MemoryStore:
         """What it may add to."""
-        return self.store.limited_to(self.grants.write, creating=self.grants.create)
+        limited = self.store.limited_to(self.grants.write, creating=self.grants.create)
+        return limited.on_behalf_of(self.name)
 
     @property
     def editor(self) -> MemoryStore:
         """What it may change: of what it may write, what it may read, too."""
-        return self.store.limited_to(self.grants.write & self.grants.decrypt)
+        limited = self.store.limited_to(self.grants.write & self.grants.decrypt)
+        return limited.on_behalf_of(self.name)
 
 
 def access_of(grants: Grants) -> Access:

@@ -23,7 +23,7 @@ from mcp.server.stdio import stdio_server
 from memory_store.assistants.assistant import Assistant
 from memory_store.assistants.changes import Changes
 from memory_store.assistants.reads import DATA, as_markdown, landscape_markdown
-from memory_store.assistants.tools import TOOLS, Tool, call, tools_of
+from memory_store.assistants.tools import FAULT, TOOLS, Tool, answered, tools_of
 from memory_store.errors import MemoryStoreError
 from memory_store.text.token_count import counted_with
 
@@ -33,7 +33,6 @@ INSTRUCTIONS = (
 )
 SCHEME = "memory://"
 LANDSCAPE = "landscape"
-FAULT = "something went wrong inside the memory store; memory-store doctor"
 PROMPTS = {
     "remember": (
         "Remember this",
@@ -179,14 +178,12 @@ def _calling(assistant: Assistant, run: Run) -> Callable[..., Awaitable[Any]]:
 async def _answered(
     assistant: Assistant, run: Run, parameters: types.CallToolRequestParams
 ) -> types.CallToolResult:
-    work = partial(call, assistant, parameters.name, parameters.arguments)
+    work = partial(answered, assistant, parameters.name, parameters.arguments)
     writes = any(one.name == parameters.name and one.needs != "read" for one in TOOLS)
     try:
         answer = await run(work, writes)
     except MemoryStoreError as error:
         return _failed(str(error))
-    except Exception:  # noqa: BLE001 - its words may quote a memory
-        return _failed(FAULT)
     text = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=text)], structured_content=answer

@@ -25,7 +25,7 @@ from memory_store.assistants.answers import (
 from memory_store.assistants.arguments import Add, Find, Read, Start, Survey, Tasks, Update
 from memory_store.assistants.assistant import ORDER, RIGHTS, Access, Assistant, RefusedError
 from memory_store.assistants.reads import DATA
-from memory_store.errors import BadInputError
+from memory_store.errors import BadInputError, MemoryStoreError
 from memory_store.records.refusals import refusal
 
 
@@ -60,6 +60,22 @@ def tools_of(assistant: Assistant) -> list[Tool]:
     source code where it may read some."""
     with_code = code.has_code(assistant)
     return [tool for tool in TOOLS if _may(assistant, tool) and (with_code or not tool.of_code)]
+
+
+FAULT = "something went wrong inside the memory store; memory-store doctor"
+
+
+def answered(
+    assistant: Assistant, name: str, arguments: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """:func:`call` for a model: of a fault nothing is said but that there was one, for its words
+    may quote a memory. Raises MemoryStoreError alone."""
+    try:
+        return call(assistant, name, arguments)
+    except MemoryStoreError:
+        raise
+    except Exception:  # noqa: BLE001 - of any kind
+        raise MemoryStoreError(FAULT) from None
 
 
 def call(assistant: Assistant, name: str, arguments: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -25,8 +25,9 @@ class Trail:
     """The events of one assistant that are not written yet. ``last_came`` is when it last did
     anything before, ISO 8601; empty if it never did."""
 
-    def __init__(self, store: MemoryStore, name: str) -> None:
+    def __init__(self, store: MemoryStore, name: str, surface: str = SURFACE) -> None:
         self._store = store
+        self._surface = surface
         self._actor = f"assistant {name}"
         self._lock = threading.Lock()
         self._waiting: list[AuditEvent] = []
@@ -41,7 +42,7 @@ class Trail:
     def hear(self, action: str, opened: int, returned: int) -> None:
         """An action was done; alike ones of a minute are one event."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        event = AuditEvent(now, self._actor, False, SURFACE, action, opened, returned)
+        event = AuditEvent(now, self._actor, False, self._surface, action, opened, returned)
         with self._lock:
             for place, earlier in enumerate(self._waiting):
                 if (both := earlier.with_later(event)) is not None:

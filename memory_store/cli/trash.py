@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
 COLUMNS = (
-    *("id", "version", "change", "by", "time", "until"),
+    *("id", "version", "change", "by", "assistant", "time", "until"),
     *("collection", "type", "title", "topics", "group"),
 )
 UNDONE = {"delete": "deletion", "edit": "edit", "done": "completion", "reopen": "reopening"}
@@ -45,15 +45,17 @@ def trash() -> None:
 
 @vault_command("list", group=trash)
 @click.argument("id", required=False)
+@click.option("--by", metavar="NAME", help="What this assistant changed or deleted")
 @row_options("Print an array as JSON")
-def list_(store: MemoryStore, id: str | None, form: str) -> None:
+def list_(store: MemoryStore, id: str | None, by: str | None, form: str) -> None:
     """List what is in the trash, newest first; with an ID, the earlier versions of that memory.
 
     \b
     memory-store trash list notes.db
     memory-store trash list notes.db 3f2a9c1b --json
+    memory-store trash list notes.db --by claude-code
     """
-    found = store.trash.list(id)
+    found = store.trash.list(id, by=by)
     lines = map(_line, found) if found else ["the trash is empty" if id is None else "no version"]
     write_rows(form, [one.as_dict() for one in found], COLUMNS, lines)
 
@@ -96,23 +98,35 @@ def empty(store: MemoryStore, ids: tuple[str, ...], yes: bool, as_json: bool) ->
 
 
 @vault_command()
+@click.option("--by", metavar="NAME", help="All that this assistant did")
 @json_option("Print what was undone as JSON")
-def undo(store: MemoryStore, as_json: bool) -> None:
+def undo(store: MemoryStore, by: str | None, as_json: bool) -> None:
     """Take back the last deletion or change made with your key; again, the one before.
 
     \b
     memory-store undo notes.db
+    memory-store undo notes.db --by claude-code
 
     Says what it took back. What an import replaced is put back with "memory-store trash restore".
+    With --by what an assistant added goes to the trash, and what it changed, superseded or deleted
+    is as before. What was changed again afterwards is left as it is, and named.
     """
-    undone = store.undo()
+    undone = store.undo() if by is None else store.undo_all_of(by)
     write_answer(as_json, undone.as_dict(), _undone(undone))
 
 
 def _undone(undone: Undone) -> list[str]:
-    what = UNDONE[undone.change]
-    lines = [f"{what} undone: {_restored(one)}" for one in undone.memories]
-    return lines + [f"{id} is in the trash: that change had made it" for id in undone.removed]
+    what = f"{UNDONE[undone.change]} undone: " if undone.change in UNDONE else ""
+    made = "that change" if undone.change in UNDONE else "it"
+    return [
+        *(f"{what}{_restored(one)}" for one in undone.memories),
+        *(f"{id} is in the trash: {made} had made it" for id in undone.removed),
+        *(
+            f"{id} is left as it is, for it was changed again afterwards: memory-store trash list "
+            f"{id[:SHORT_ID]}"
+            for id in undone.left
+        ),
+    ]
 
 
 def _restored(memory: Memory) -> str:
@@ -122,7 +136,7 @@ def _restored(memory: Memory) -> str:
 
 def _line(entry: TrashEntry) -> str:
     """Short id, moment, what happened, title."""
-    by = BY[entry.by]
+    by = f" by {printable_line(entry.assistant)}" if entry.assistant else BY[entry.by]
     moment = entry.time[:16].replace("T", " ")
     what = f"{entry.change}{by}".replace("edited by a", "replaced by a")
     line = f"{entry.id[:SHORT_ID]}  {moment}  {what:<8}  {printable_line(entry.title)}"

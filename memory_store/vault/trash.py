@@ -44,21 +44,23 @@ class Change(Struct, frozen=True):
     """One change of a vault, as all that it takes away says it: a transaction, or an import.
 
     ``group`` is its name. ``added`` are the memories that it made; ``skipped`` those whose earlier
-    version is not kept, for the same import has replaced it already.
+    version is not kept, for the same import has replaced it already. ``by`` names the assistant
+    that made it (empty: none did).
     """
 
     way: str = BY_HAND
     group: str = field(default_factory=lambda: secrets.token_hex(8))
     added: tuple[str, ...] = ()
     skipped: Collection[str] = ()
+    by: str = ""
 
 
 class Kept(Struct, frozen=True):
     """What is sealed of a row of ``memories`` that went.
 
-    ``operation`` is what the change log says of it, ``principal`` whose key changed it, ``group``
-    and ``added`` are those of its :class:`Change`; ``tag`` is its row tag (empty: the index had
-    none), ``head`` its sealed head, ``origin`` its columns of ``memory_sources``.
+    ``operation`` is what the change log says of it, ``principal`` whose key changed it, ``group``,
+    ``added`` and ``by`` are those of its :class:`Change`; ``tag`` is its row tag (empty: the index
+    had none), ``head`` its sealed head, ``origin`` its columns of ``memory_sources``.
     """
 
     memory: str
@@ -74,6 +76,7 @@ class Kept(Struct, frozen=True):
     head: bytes
     origin: tuple[bytes | None, ...] | None = None
     added: tuple[str, ...] = ()
+    by: str = ""
 
 
 class Entry(Struct, frozen=True):
@@ -121,6 +124,7 @@ def keep(
             head=row.head,
             origin=_origin(origins.get(memory)),
             added=change.added,
+            by=change.by,
         )
         if not opens or _is_whole(keyring, collection, kept, sealed):
             rows.append(_sealed(keys, number + len(rows), kept, sealed, epoch))

@@ -26,6 +26,7 @@ from naughty import as_bytes, strings
 
 from memory_store import llm_plugin, unlocking
 from memory_store.access import ALL_GRANTS
+from memory_store.assistants.tools import FAULT
 from memory_store.cli import main
 from memory_store.errors import BadInputError, MemoryStoreError
 from memory_store.records import MODES, OPTION_NAMES
@@ -252,7 +253,7 @@ def test_fragments_of_llm_are_found_or_refused(
     at_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMORY_STORE_DB", str(at_home))
-    tool = llm_plugin.Memory(str(at_home))
+    tools = {one.name: one.implementation for one in llm_plugin.Memory(str(at_home)).tools()}
     try:
         for text in some(4):
             with bounded(text):
@@ -263,7 +264,8 @@ def test_fragments_of_llm_are_found_or_refused(
                     assert str(error)
                 else:
                     assert fragments
-                json.loads(tool.search(text))
-                json.loads(tool.read(text))
+                for name, given in (("search", {"query": text}), ("read", {"ids": [text]})):
+                    answer = json.loads(tools[f"memory_{name}"](**given))
+                    assert answer.get("error") != FAULT
     finally:
         unlocking.lock_all()

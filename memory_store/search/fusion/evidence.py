@@ -19,7 +19,7 @@ from msgspec import Struct
 from memory_store.index.layout import unit_rows
 from memory_store.index.numpy_vectors import best_cosines
 from memory_store.index.terms import covered, most_possible, pairs_held
-from memory_store.models.embedder import languages_of
+from memory_store.models.embedder import languages_of, usual_cosines
 from memory_store.models.readability import readability, readability_in
 from memory_store.search.candidates import Fetched, LegList, QueryModel
 from memory_store.search.legs.neighbours import lifted_coverage, neighbours_for
@@ -56,6 +56,9 @@ STANDING_OUT = 1.25
 """The power of the standard deviations by which a vector stands out: twice as far counts for more
 than twice as much. With each set left out, 1.15 and 1.3 rank better than 1; this lies between."""
 SAMPLE = 1_000  # windows that say what is usual for a query: z within 3 %
+FEW = 60
+"""Windows below which a collection does not tell by itself what is usual: of two, either stands out
+by one. Those that are missing to it count as the model's usual ones."""
 
 
 class Evidence(Struct, frozen=True, eq=False):
@@ -151,7 +154,7 @@ def _by_meaning(
         own = snapshot.visible(scope.collections)[ordinals]
     cosines = np.full(len(ordinals), np.nan)
     cosines[own] = _cosines(listed, query, ordinals[own], search)
-    middle, spread = usual_cosines(query, scope.collections, snapshot)
+    middle, spread = _usual_cosines(query, model, snapshot)
     above: Values = (cosines - middle) / spread
     return above
 
@@ -200,8 +203,8 @@ def _cosines(
     return near.blended(cosines, search.recipe.neighbour_weights, ordinals)
 
 
-def usual_cosines(
-    query: NDArray[np.float32], collections: tuple[str, ...], snapshot: Snapshot
+def _usual_cosines(
+    query: NDArray[np.float32], model: QueryModel, snapshot: Snapshot
 ) -> tuple[float, float]:
     """The mean and the standard deviation of the query's cosines with the collections' windows.
 
@@ -210,7 +213,7 @@ def usual_cosines(
     parts = [
         part
         for part in snapshot.parts
-        if part.collection in collections and part.segment.dimensions == len(query)
+        if part.collection in model.scope.collections and part.segment.dimensions == len(query)
     ]
     windows = sum(part.segment.windows for part in parts)
     step, found, first = max(1, windows // SAMPLE), [], 0
@@ -223,6 +226,11 @@ def usual_cosines(
         taken.fill(0)  # freed memory keeps what stood in it, past a lock
         unit.fill(0)
     cosines = np.concatenate(found) if found else np.zeros(0)
-    if len(cosines) < 2:
+    usual = usual_cosines(model.embedder)
+    missing = max(0, FEW - len(cosines)) if usual else 0
+    if len(cosines) + missing < 2:
         return 0.0, 1.0
-    return float(cosines.mean()), max(float(cosines.std()), 0.01)
+    middle, spread = usual or (0.0, 0.0)
+    mean = (cosines.sum() + missing * middle) / (len(cosines) + missing)
+    squares = ((cosines - mean) ** 2).sum() + missing * (spread**2 + (middle - mean) ** 2)
+    return float(mean), max(float(np.sqrt(squares / (len(cosines) + missing))), 0.01)

@@ -1,0 +1,33 @@
+"""In a vault of a few notes an answer stands out as it does in a large one, and noise does not."""
+
+from pathlib import Path
+
+import pytest
+from tiny_embedder import build
+
+from memory_store.records import MemoryDraft
+from memory_store.store import MemoryStore
+
+
+@pytest.fixture
+def two_notes(tmp_path: Path) -> MemoryStore:
+    """A vault of two notes, embedded by a model of which it is known what is usual."""
+    store = MemoryStore.in_memory(embedder=str(build(tmp_path / "all-MiniLM-L6-v2")))
+    store.add_many(
+        [
+            MemoryDraft("The spare key lies under the flower pot.", title="Spare key"),
+            MemoryDraft("Flour and water, and salt.", title="Bread"),
+        ]
+    )
+    return store
+
+
+def test_the_one_answer_is_certain(two_notes: MemoryStore) -> None:
+    found = two_notes.search("where is the spare key")
+    assert found.rows[0].title == "Spare key"
+    assert found.certain == 1
+
+
+@pytest.mark.parametrize("query", ["tax return 2023", "xqzzv plorf"])
+def test_what_no_note_answers_comes_nearest_at_most(two_notes: MemoryStore, query: str) -> None:
+    assert all(row.score is None or row.score < 0.15 for row in two_notes.search(query).rows)
