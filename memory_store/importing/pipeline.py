@@ -1,8 +1,8 @@
 """The course of an import: find the files, recognise what is known, read and write the rest.
 
 Boundary: plain text of the files passes through, one batch at a time, and is written sealed. A
-batch is one transaction: an import that is killed has lost at most the batch at work, and goes on
-from there when it is run again.
+batch is one transaction: an import that is killed has lost at most the batch at work (of source
+code that a second process reads, two of them), and goes on from there when it is run again.
 """
 
 from __future__ import annotations
