@@ -15,7 +15,7 @@ from memory_store.cli import GROUPS, main
 from memory_store.records import OPTION_NAMES, TYPES
 
 Record = tuple[str, str]
-WIDTH = 98
+WIDTH = 88
 SEARCH = {name.replace("_", "-") for name in OPTION_NAMES}
 USUAL = ("--key-file", "--passphrase", "--json")
 SHARED = {  # group → the command that shows its options, and their names
