@@ -17,6 +17,7 @@ from memory_store.importing.source_file import (
     LeftOutError,
     Limits,
     Reader,
+    Skip,
     SourceFile,
     UnreadableError,
     too_large,
@@ -46,9 +47,12 @@ def read(file: SourceFile, limits: Limits, *, kind: Kind) -> Iterator[Item]:
 
 
 def read_mailbox(file: SourceFile, limits: Limits) -> Iterator[Item]:
-    """The messages of a mailbox, one in memory at a time. One that is broken costs only itself."""
+    """The messages of a mailbox, one in memory at a time. One that is broken costs only itself.
+
+    A copy of a message is left out; another one of the same Message-ID is known by its number."""
     kind = kind_named(MAIL)
     require(kind.suffixes[0], kind.name)
+    seen: dict[str, set[int]] = {}  # what the messages of an id say, as hashes
     for number, data in enumerate(_messages(file, limits), 1):
         where = f"{file.name}: message {number}"
         if len(data) > limits.bytes:
@@ -60,6 +64,12 @@ def read_mailbox(file: SourceFile, limits: Limits) -> Iterator[Item]:
             yield Failure(where, str(error))
             continue
         ref = found[0].metadata.get("message_id") or f"message-{number}"
+        said, says = seen.setdefault(ref, set()), hash((found[0].title, found[0].text))
+        if says in said:
+            yield Skip(where, "a copy of a message before it")
+            continue
+        ref = f"message-{number}" if said else ref
+        said.add(says)
         for one in found:
             yield _draft(file, one, ref, kind)
 
