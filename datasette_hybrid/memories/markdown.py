@@ -8,7 +8,8 @@ so none is loaded; links leave without a referrer and only for http, https and m
 Read as GitHub and Obsidian do: CommonMark with tables, task lists, footnotes, callouts and bare
 addresses. Wiki links and relative links lead to the memories that they mean, where ``notes`` are
 given; a link to one that is not there looks like one. An embedded note shows as a box, one deep.
-Without ``notes`` they stay the text they are.
+Without ``notes`` they stay the text they are. A text of a file ``.rst`` or ``.org`` is turned into
+Markdown first.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import chain, pairwise
 from typing import Any
 
 import nh3
@@ -31,6 +33,7 @@ from msgspec import Struct
 from memory_store.host import (
     WIKI_LINK,
     Link,
+    heading_name,
     markdown_link,
     section,
     whole_characters,
@@ -43,11 +46,21 @@ FOOTNOTE = "note"  # in the ids of footnotes, which are on a page with other ids
 MEMORY = re.compile(
     r"(?:/[\w~.%-]+)+/-/hybrid/memories/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 )
-FOOTNOTE_ID = re.compile(r"#?fn(?:ref)?-note-[\d:]+")
+PLACE_ID = re.compile(r"#?(?:fn(?:ref)?-note-[\d:]+|heading-\d+)")
 CALLOUT = re.compile(r"\[!(\w[\w-]{0,30})\][+-]?[ \t]*([^\n]*)(?:\n|$)")
 """The first line of a callout: https://help.obsidian.md/callouts"""
 CALLOUTS = {
-    "info": {"note", "info", "abstract", "summary", "tldr", "todo", "example", "quote", "cite"},
+    "info": {
+        "note",
+        "info",
+        "abstract",
+        "summary",
+        "tldr",
+        "todo",
+        "example",
+        "quote",
+        "cite",
+    },
     "good": {"tip", "hint", "success", "check", "done", "important"},
     "care": {"warning", "caution", "attention", "question", "help", "faq"},
     "bad": {"danger", "error", "bug", "failure", "fail", "missing"},
@@ -61,12 +74,28 @@ BRACKETS = 10_000_000
 Blocks after that show as text."""
 RENDERED_LIMIT = 400_000  # characters; beyond it a memory shows as plain text
 
-TAGS = {"p", "br", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "span", "pre", "code", "hr"}
+TAGS = {
+    "p",
+    "br",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "ul",
+    "ol",
+    "li",
+    "span",
+    "pre",
+    "code",
+    "hr",
+}
 TAGS |= {"blockquote", "div", "section", "table", "thead", "tbody", "tr", "th", "td"}
 TAGS |= {"a", "strong", "em", "s", "sup"}
 ATTRIBUTES = {
     "a": {"href", "id"},
     "li": {"id"},
+    **{f"h{level}": {"id"} for level in range(2, 7)},
     "ol": {"start"},
     "span": {"role", "aria-label"},
 }
@@ -97,12 +126,28 @@ class Notes(Struct, frozen=True):
         return self.address(target) if target is not None else None
 
 
-def readable(text: str, *, title: str = "", notes: Notes | None = None) -> Markup:
-    """``text`` as HTML. A first heading that repeats ``title`` is left out."""
-    if len(text) > RENDERED_LIMIT:
+def readable(text: str, *, title: str = "", notes: Notes | None = None, ref: str = "") -> Markup:
+    """``text`` as HTML. A first heading that repeats ``title`` is left out.
+
+    The end of ``ref``, a file's name, says which markup it is.
+    """
+    markdown = _as_markdown(text, ref.lower()) if len(text) <= RENDERED_LIMIT else text
+    if len(markdown) > RENDERED_LIMIT:
         return Markup("<pre>{}</pre>").format(text)
-    html = _parser().render(text, _environment(title, notes))
+    html = _parser().render(markdown, _environment(title, notes))
     return Markup(_cleaner().clean(whole_characters(html)).strip())
+
+
+def _as_markdown(text: str, ref: str) -> str:
+    if ref.endswith(".rst"):
+        from .rst import as_markdown
+
+        return as_markdown(text)
+    if ref.endswith(".org"):
+        from .org import as_markdown
+
+        return as_markdown(text)
+    return text
 
 
 def _environment(title: str, notes: Notes | None) -> dict[str, Any]:
@@ -120,6 +165,7 @@ def _parser() -> MarkdownIt:
     parser.core.ruler.after("title", "callouts", _mark_callouts)
     parser.core.ruler.after("callouts", "limits", _keep_limits)
     parser.core.ruler.push("layout", _lay_out)
+    parser.core.ruler.push("headings", _link_headings)
     parser.core.ruler.push("notes", _link_notes)
     for name, rule in {
         "image": _picture,
@@ -150,7 +196,7 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
     if name == "href" and MEMORY.fullmatch(value):
         return value
     if name == "id" or (name == "href" and not ADDRESS.match(value)):
-        return value if FOOTNOTE_ID.fullmatch(value) else None
+        return value if PLACE_ID.fullmatch(value) else None
     return value
 
 
@@ -164,7 +210,7 @@ def _read_wiki_link(state: StateInline, silent: bool) -> bool:
     if state.env.get("notes") is None or state.src[state.pos] not in "![":
         return False
     found = WIKI_LINK.match(state.src, state.pos)
-    link = wiki_link(found[1], embed=found[0][0] == "!") if found else None
+    link = (wiki_link(found[1], embed=found[0][0] == "!") or _here(found[1])) if found else None
     if found is None or link is None or found.end() > state.posMax:
         return False
     if not silent:
@@ -176,16 +222,26 @@ def _read_wiki_link(state: StateInline, silent: bool) -> bool:
     return True
 
 
+def _here(inner: str) -> Link | None:
+    """The link to a heading of the same text; it has no target."""
+    place, _, words = inner.partition("|")
+    place = place.removeprefix("#").strip() if place.startswith("#") else ""
+    return Link("", place=place, words=words.strip()) if place else None
+
+
 def _words(link: Link) -> str:
     """What a wiki link shows; behind a picture's name stands its width."""
     if link.words and not link.words.replace("x", "").isdigit():
         return link.words
-    return f"{link.target} › {link.place.lstrip('^#')}" if link.place else link.target
+    return " › ".join(part for part in (link.target, link.place.lstrip("^#")) if part)
 
 
 def _wiki_link(_: Any, tokens: Sequence[Token], index: int, __: Any, env: Any) -> str:
     link: Link = tokens[index].meta["link"]
-    return _linked(env["notes"].found(link), _words(link))
+    if link.target:
+        return _linked(env["notes"].found(link), _words(link))
+    place = tokens[index].meta.get("place")
+    return _linked(f"#{place}", _words(link)) if place else escape(_words(link))
 
 
 def _linked(address: str | None, words: str) -> Markup:
@@ -209,6 +265,25 @@ def _link_notes(state: StateCore) -> None:
         if box is not None and shown[-3].type == "paragraph_open":
             shown[-3:] = box
     state.tokens = shown
+
+
+def _link_headings(state: StateCore) -> None:
+    """``[[#Heading]]`` leads to that heading, which gets an id; in a box to none, for another box
+    may have the same."""
+    if state.env.get("box"):
+        return
+    inside = (token.children or () for token in state.tokens if token.type == "inline")
+    here = [
+        one for one in chain(*inside) if one.type == "wiki_link" and not one.meta["link"].target
+    ]
+    named = {heading_name(one.meta["link"].place.rpartition("#")[2]) for one in here}
+    places: dict[str, str] = {}
+    for token, words in pairwise(state.tokens if here else ()):
+        name = heading_name(words.content) if token.type == "heading_open" else ""
+        if name in named and name not in places:
+            places[name] = token.attrs["id"] = f"heading-{len(places) + 1}"
+    for one in here:
+        one.meta["place"] = places.get(heading_name(one.meta["link"].place.rpartition("#")[2]))
 
 
 def _link_relative(children: Sequence[Token], notes: Notes | None) -> None:
@@ -253,7 +328,7 @@ def _box_of(parser: MarkdownIt, inline: Token, notes: Notes) -> list[Token] | No
         Token("paragraph_open", "p", 1, attrs={"class": "title"}, block=True),
         heading,
         Token("paragraph_close", "p", -1, block=True),
-        *_without_footnotes(parser.parse(part, _environment(title, inside))),
+        *_without_footnotes(parser.parse(part, {**_environment(title, inside), "box": True})),
         Token("embed", "div", -1, block=True),
     ]
 
@@ -290,7 +365,10 @@ def _mark_callouts(state: StateCore) -> None:
             if found:
                 boxes[-1] = True
                 quote, paragraph, _ = marked[-3:]
-                kind, title = found[1].lower(), found[2].strip() or found[1].capitalize()
+                kind, title = (
+                    found[1].lower(),
+                    found[2].strip() or found[1].capitalize(),
+                )
                 look = next((look for look, kinds in CALLOUTS.items() if kind in kinds), "info")
                 quote.tag, quote.attrs = "div", {"class": f"callout {look}"}
                 paragraph.attrs = {"class": "title"}
