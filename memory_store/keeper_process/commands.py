@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -86,12 +86,14 @@ class AskPerson(HereOnly):
 class Commands:
     """Does commands on one open store."""
 
-    def __init__(self, store: MemoryStore, key_files: tuple[str, ...]) -> None:
+    def __init__(
+        self, store: MemoryStore, key_files: tuple[str, ...], embed: Callable[[], None]
+    ) -> None:
         for name in (*READS, *WRITES, *FINDS):  # all code that runs here is loaded before any of it
             main.get_command(click.Context(main), name)
         for module in LATER:
             import_module(f"memory_store.{module}")
-        self._lent = Lent(store, key_files)
+        self._lent = Lent(store, key_files, embed=embed)
         self._one_at_a_time = threading.Lock()
 
     def opened_by(self, key_file: str) -> bool:

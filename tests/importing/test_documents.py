@@ -15,6 +15,7 @@ import psutil
 import pytest
 from reading_files import Outcome
 
+from memory_store.actions.export import export_markdown
 from memory_store.importing.converters import document, process
 from memory_store.store import MemoryStore
 
@@ -23,6 +24,10 @@ pytest.importorskip("pptx", reason="the extra documents is not installed")
 
 Rows = Callable[[str, bytes], Outcome]
 WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+OLE = b"\xd0\xcf\x11\xe0"  # begins office files of before 2007, and those with a password
+LOCKED = OLE + "EncryptedPackage".encode("utf-16-le")
 
 
 def zipped(files: dict[str, str | bytes]) -> bytes:
@@ -265,12 +270,9 @@ BOMB: dict[str, str | bytes] = {"word/document.xml": b"<w>" + b" " * 30_000_000 
     ("name", "content", "said"),
     [
         ("a.pdf", b"no such thing", "broken, or no PDF file"),
-        ("a.docx", pdf("a PDF"), "broken, or no DOCX file"),
-        (
-            "a.docx",
-            b"\xd0\xcf\x11\xe0 encrypted",
-            "without one, or is older than DOCX: then save it as DOCX",
-        ),
+        ("a.docx", b"%PDF-1.4\nbut no more", "broken, or no PDF file"),
+        ("a.docx", OLE + b"a document of 1997", "older than DOCX: save it as DOCX"),
+        *((f"a.{kind}", LOCKED, "needs a password") for kind in ("docx", "pptx", "xlsx")),
         ("a.docx", zipped(BOMB), "expands too far"),
         ("a.docx", docx(paragraph("a"), LAUGHS + CORE), "broken, or no DOCX file"),
         ("a.xlsx", zipped({"a": "b"}), "broken, or no spreadsheet"),
@@ -285,6 +287,11 @@ def test_what_cannot_be_read_is_named(rows: Rows, name: str, content: bytes, sai
     (failed,) = rows(name, content).failures.items()
     assert failed[0] == name
     assert said in failed[1]
+
+
+def test_a_document_with_the_suffix_of_another_kind_is_read_as_what_it_is(rows: Rows) -> None:
+    assert rows("a.docx", pdf("It ends in May")).only.text == "## Page 1\n\nIt ends in May"
+    assert rows("a.xlsx", docx(paragraph("It ends in May"))).only.text == "It ends in May"
 
 
 def test_messages_within_messages_are_read_to_a_depth(rows: Rows) -> None:
@@ -414,3 +421,9 @@ def test_a_result_names_the_page_the_sheet_or_the_turn_that_its_words_stand_unde
         assert place("copper") == place("tin only") == "2. Claude"
         assert place("zinc") == "3. You"
         assert place("combs") == "Chapter 1 · Work › Wax"
+        places = {word: place(word) for word in ("notice", "comment", "copper", "zinc", "combs")}
+        export_markdown(store.every(), "out")
+    again, _ = MemoryStore.create(here / "again.db", key_file=here.parent / "key")
+    with again as store:
+        store.import_paths("out", embed=False)
+        assert {word: place(word) for word in places} == places

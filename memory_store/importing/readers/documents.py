@@ -36,14 +36,35 @@ LABELS = {
     "ipynb": "notebook",
     MAIL: "mail",
 }
+SIGNS = (
+    *(("pdf", b"%PDF-"), ("docx", b"word/document.xml"), ("pptx", b"ppt/presentation.xml")),
+    *(("sheets", b"xl/workbook.xml"), ("epub", b"META-INF/container.xml")),
+)
+"""How a document shows what it is: its first bytes, or the name of a file in it."""
 FROM_LINE = b"From "  # begins a message in a mailbox (RFC 4155)
 
 
 def read(file: SourceFile, limits: Limits, *, kind: Kind) -> Iterator[Item]:
-    """The document as one memory, and each attachment as another one."""
+    """The document as one memory, and each attachment as another one. One with the suffix of
+    another kind is read as what it is."""
     require(kind.suffixes[0], kind.name)
-    for found in converted(kind.name, file.data(limits), limits):
+    data = file.data(limits)
+    try:
+        documents = converted(kind.name, data, limits)
+    except UnreadableError:
+        signs = (name for name, sign in SIGNS if name != kind.name and _has(data, sign))
+        if (other := next(signs, None)) is None:
+            raise
+        kind = kind_named(other)
+        require(f"{file.name} is {kind.suffixes[0][1:].upper()}, which", kind.name)
+        documents = converted(kind.name, data, limits)
+    for found in documents:
         yield _draft(file, found, file.ref, kind)
+
+
+def _has(data: bytes, sign: bytes) -> bool:
+    """Whether a file begins with a sign, or is an archive with a file of that name."""
+    return data.startswith(sign) or (data.startswith(b"PK\x03\x04") and sign in data)
 
 
 def read_mailbox(file: SourceFile, limits: Limits) -> Iterator[Item]:
