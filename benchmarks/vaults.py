@@ -13,7 +13,7 @@ import numpy.typing as npt
 from memory_store.errors import ModelUnavailableError
 from memory_store.importing.job import ImportJob, ImportRequest
 from memory_store.importing.pipeline import run_import
-from memory_store.index.segment import IndexEntry, build
+from memory_store.index.segment import IndexEntry, TermCounts, build
 from memory_store.index.snapshot import Snapshot
 from memory_store.models.embedder import Embedder
 from memory_store.session.credentials import secrets_to_open
@@ -94,6 +94,9 @@ def snapshot_of(vectors: Vectors) -> Snapshot:
     return Snapshot(parts)
 
 
+NO_HASHES = np.empty(0, np.uint64)
+
+
 def _entry(number: int, vector: Vectors, collection: str) -> IndexEntry:
     return IndexEntry(
         memory_id=str(uuid.UUID(int=number + 1)),
@@ -105,10 +108,10 @@ def _entry(number: int, vector: Vectors, collection: str) -> IndexEntry:
         updated=float(number),
         content_tag=number.to_bytes(16, "big"),
         topics=(),
-        title_terms={},
-        body_terms={},
+        title_terms=TermCounts.of(NO_HASHES),
+        body_terms=TermCounts.of(NO_HASHES),
         length=0,
-        pairs=frozenset(),
+        pairs=NO_HASHES,
         windows=((0, 1),),
         vectors=vector[None, :],
     )

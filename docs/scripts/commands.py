@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator
 import click
 
 from memory_store.cli import GROUPS, main
-from memory_store.records import TYPES
+from memory_store.records import OPTION_NAMES, TYPES
 
+Record = tuple[str, str]
 WIDTH = 98
+SEARCH = {name.replace("_", "-") for name in OPTION_NAMES}
 USUAL = ("--key-file", "--passphrase", "--json")
 SHARED = {  # group → the command that shows its options, and their names
     "usual": ("settings", USUAL),
@@ -39,13 +41,12 @@ SHARED = {  # group → the command that shows its options, and their names
 
 def shared() -> str:
     """The options of each group."""
-    blocks = []
-    for group, (command, names) in SHARED.items():
-        known = _records(_command(command))
-        records = [known[name] for name in names]
-        listed = _listed(records if group == "filter" else [_without_types(one) for one in records])
-        blocks.append(f"{group}:\n{listed}")
-    return _fenced("\n\n".join(blocks))
+    return _fenced("\n".join(f"{group}:\n{_listed(*_of(group))}" for group in SHARED))
+
+
+def _of(group: str) -> tuple[dict[str, Record], list[str]]:
+    command, names = SHARED[group]
+    return _records(_command(command)), list(names)
 
 
 def every_command() -> str:
@@ -72,7 +73,7 @@ def _block(command: click.Command, name: str) -> str:
     first = inspect.cleandoc(command.help or "").split("\n\n")[0]
     lines = [f"{name} {usage}".rstrip(), textwrap.indent(textwrap.fill(first, WIDTH - 2), "  ")]
     if own:
-        lines += [_listed([_without_types(records[option]) for option in own])]
+        lines += [_listed(records, own)]
     if also := [one for one in shares if one not in ("usual", *USUAL)]:
         lines += [f"  also: {', '.join(also)}"]
     lacks = [one for one in USUAL if one not in records]
@@ -81,14 +82,7 @@ def _block(command: click.Command, name: str) -> str:
     return "\n".join(lines)
 
 
-def _without_types(record: tuple[str, str]) -> tuple[str, str]:
-    """The types stand in the group "filter" alone."""
-    option, text = record
-    types = ", ".join(TYPES)
-    return option, text.replace(f": {types}", "").replace(f"One of {types}", "Its type")
-
-
-def _sorted_out(records: dict[str, tuple[str, str]]) -> tuple[list[str], list[str]]:
+def _sorted_out(records: dict[str, Record]) -> tuple[list[str], list[str]]:
     """Groups (or options of one) that a command has in the same meaning, and its other options."""
     left = dict(records)
     shares = []
@@ -101,7 +95,7 @@ def _sorted_out(records: dict[str, tuple[str, str]]) -> tuple[list[str], list[st
     return shares, list(left)
 
 
-def _records(command: click.Command) -> dict[str, tuple[str, str]]:
+def _records(command: click.Command) -> dict[str, Record]:
     """Longest name of each option → how it is written, and what it does."""
     context = click.Context(command)
     found = {}
@@ -123,11 +117,26 @@ def _command(name: str) -> click.Command:
     return command
 
 
-def _listed(records: list[tuple[str, str]]) -> str:
+def _listed(records: dict[str, Record], names: list[str]) -> str:
+    """Options with what they do; those of a search, which has a page of its own, by name alone."""
+    searching = _records(_command("search"))
+    known = [
+        n for n in names if records[n] == searching.get(n) and n[2:].replace("no-", "") in SEARCH
+    ]
     formatter = click.HelpFormatter(width=WIDTH)
     with formatter.indentation():
-        formatter.write_dl(records)
+        if known:
+            formatter.write_text(", ".join(records[n][0].replace("-n, ", "-n/") for n in known))
+        if described := [_without_types(records[n]) for n in names if n not in known]:
+            formatter.write_dl(described)
     return formatter.getvalue().rstrip("\n")
+
+
+def _without_types(record: Record) -> Record:
+    """The types stand with the options of a search."""
+    option, text = record
+    types = ", ".join(TYPES)
+    return option, text.replace(f": {types}", "").replace(f"One of {types}", "Its type")
 
 
 def _fenced(text: str) -> str:

@@ -15,7 +15,8 @@ def table() -> str:
         option = OPTIONS[name]
         value = f"`{name}` {option.value or ''}".rstrip()
         choices = f": {', '.join(f'`{one}`' for one in option.choices)}" if option.choices else ""
-        rows.append(f"| {value} | {_usual(name)} | {option.description}{choices} |")
+        several = " (repeatable)" if option.several else ""
+        rows.append(f"| {value} | {_usual(name)} | {option.description}{choices}{several} |")
     return "\n".join(rows)
 
 

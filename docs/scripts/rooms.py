@@ -50,14 +50,13 @@ def _layers(package: str) -> list[str]:
 
 
 def rooms() -> str:
-    """A table of the layers of the import contract: each with what its first sentence says."""
+    """A table of the rooms of more than one module: each with what its first sentence says."""
     layers = _layers("memory_store")
     lines = ["| room | what is in it |", "|---|---|"]
     lines.append(f"| [`datasette_hybrid`](datasette_hybrid) | {_summary('datasette_hybrid')} |")
     for module in " | ".join(layers).split(" | "):
-        if module != "__main__":
-            place = f"memory_store/{module}"
-            path = place if (ROOT / place).is_dir() else f"{place}.py"
+        path = f"memory_store/{module}"
+        if (ROOT / path).is_dir():
             lines.append(f"| [`{module}`]({path}) | {_summary(path)} |")
     return "\n".join(lines)
 

@@ -183,7 +183,7 @@ class Blinder:
         tag = self._terms.tag(language.encode(), stem.encode(), length=TERM_BYTES)
         return int.from_bytes(tag, "little")
 
-    def pairs(self, terms: Sequence[int]) -> npt.NDArray[np.uint64]:
+    def pairs(self, terms: Sequence[int] | npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         """The keyed hashes of adjacent terms: ``n - 1`` values for ``n`` term hashes.
 
         AES-256 over the two 64-bit hashes, one block a pair, cut to 64 bits: a pseudorandom

@@ -11,8 +11,7 @@ import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,19 +24,55 @@ from memory_store.index.kinds import KINDS
 from memory_store.index.layout import NUMBERS, TAGS, Late, Postings, Segment
 from memory_store.index.postings import collect, collect_pairs
 
-__all__ = ["IndexEntry", "Segment", "SegmentParts", "build", "decode", "encode", "merge"]
+__all__ = [
+    "IndexEntry",
+    "Segment",
+    "SegmentParts",
+    "TermCounts",
+    "build",
+    "decode",
+    "encode",
+    "merge",
+]
 
 KEY_BYTES = 16  # ids, tags and topic hashes
 TIMES = ("created", "updated", "valid_from", "valid_to")
+
+
+Hashes = npt.NDArray[np.uint64]
+
+
+class TermCounts(NamedTuple):
+    """Keyed hashes of terms, each with how often the term is there. One may stand there twice."""
+
+    hashes: Hashes
+    counts: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, hashes: Hashes) -> TermCounts:
+        """Each of the hashes with how often it is among them."""
+        return cls(*np.unique(hashes, return_counts=True))
+
+    def there(self) -> TermCounts:
+        """The same without those that are not there at all."""
+        kept = self.counts > 0
+        return TermCounts(self.hashes[kept], self.counts[kept])
+
+    def and_once(self, hashes: Hashes) -> TermCounts:
+        """The same with more hashes, each of them once."""
+        once = np.ones(len(hashes), np.int64)
+        return TermCounts(
+            np.concatenate((self.hashes, hashes)), np.concatenate((self.counts, once))
+        )
 
 
 class IndexEntry(Struct, frozen=True):
     """What the index knows of one memory.
 
     ``memory_id`` is a UUID's text; ``content_tag`` and each of ``topics`` are 16-byte keyed
-    hashes; ``title_terms``/``body_terms`` map uint64 term hashes to counts; ``length`` is the
-    number of tokens in title and body; ``pairs`` are uint64 hashes of adjacent terms; ``windows``
-    are ``(start, end)`` character offsets, one per row of ``vectors`` (float [w, d], length 1).
+    hashes; ``length`` is the number of tokens in title and body; ``pairs`` are the distinct
+    hashes of adjacent terms; ``windows`` are ``(start, end)`` character offsets, one per row of
+    ``vectors`` (float [w, d], length 1).
     A memory that is not embedded has vectors of shape ``(0, d)``; its windows are then ignored.
     ``row_tag`` is that of the row, 16 bytes, known when it is written. ``extras`` are its records
     by kind (see :mod:`memory_store.index.extras`): the one thing in here that says words.
@@ -52,10 +87,10 @@ class IndexEntry(Struct, frozen=True):
     updated: float
     content_tag: bytes
     topics: tuple[bytes, ...]
-    title_terms: Mapping[int, int]
-    body_terms: Mapping[int, int]
+    title_terms: TermCounts
+    body_terms: TermCounts
     length: int
-    pairs: frozenset[int]
+    pairs: Hashes
     windows: Sequence[tuple[int, int]]
     vectors: npt.NDArray[Any]
     valid_from: float = -math.inf
@@ -74,12 +109,12 @@ def build(entries: Sequence[IndexEntry], dimensions: int) -> Segment:
     if len({entry.collection for entry in entries}) > 1:
         raise ValueError("a segment holds one collection")
     fields = [terms for entry in entries for terms in (entry.body_terms, entry.title_terms)]
-    counts = _numbers(chain.from_iterable(terms.values() for terms in fields), np.int64)
+    counts = _concatenated((terms.counts for terms in fields), np.int64)
     if len(counts) and (counts.min() < 1 or counts.max() >= 1 << 32):
         raise ValueError("a term's count is between 1 and 2**32")
-    in_title = np.repeat(np.arange(len(fields)) % 2, list(map(len, fields)))
+    in_title = np.repeat(np.arange(len(fields)) % 2, [len(terms.counts) for terms in fields])
     topics = _keys([topic for entry in entries for topic in entry.topics])
-    pairs = _numbers(chain.from_iterable(entry.pairs for entry in entries), np.uint64)
+    pairs = _concatenated((entry.pairs for entry in entries), np.uint64)
     segment = _assembled(
         dimensions,
         {
@@ -93,8 +128,8 @@ def build(entries: Sequence[IndexEntry], dimensions: int) -> Segment:
         [entry.type for entry in entries],
         [entry.language for entry in entries],
         terms=(
-            _numbers(chain.from_iterable(fields), np.uint64),
-            _owners(len(entry.body_terms) + len(entry.title_terms) for entry in entries),
+            _concatenated((terms.hashes for terms in fields), np.uint64),
+            _owners(len(one.body_terms.hashes) + len(one.title_terms.hashes) for one in entries),
             counts * in_title,
             counts * (1 - in_title),
         ),
@@ -227,9 +262,8 @@ def _keys(values: Sequence[bytes]) -> npt.NDArray[np.uint8]:
     return np.frombuffer(joined, dtype=np.uint8).reshape(-1, KEY_BYTES)
 
 
-def _numbers(values: Iterable[int], kind: type[np.generic]) -> Array:
-    # The dtype must be said: left to itself, NumPy turns hashes above 2**63 into floats.
-    return np.fromiter(values, dtype=kind)
+def _concatenated(arrays: Iterable[Array], kind: type[np.generic]) -> Array:
+    return np.concatenate([np.empty(0, kind), *arrays])
 
 
 def _owners(counts: Iterable[int]) -> npt.NDArray[np.intp]:

@@ -8,6 +8,7 @@ by a fault of a program: to make the entry anew mends it.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from msgspec import Struct
 from memory_store.errors import ModelMismatchError, ModelUnavailableError, NotFoundError
 from memory_store.index.columns import Array
 from memory_store.index.layout import Segment
-from memory_store.index.segment import IndexEntry
+from memory_store.index.segment import IndexEntry, TermCounts
 from memory_store.index.snapshot import Part, Snapshot
 from memory_store.index.topics import topic_keys
 from memory_store.index.trigrams import TRIGRAMS, Trigrams, record_of
@@ -171,13 +172,13 @@ class _PartOfChosen:
 
     def differs(self, row: int, entry: IndexEntry) -> bool:
         """Whether one of those rows has other words than an entry."""
-        titles, bodies = entry.title_terms, entry.body_terms
-        wanted = {term: (titles.get(term, 0), bodies.get(term, 0)) for term in {*titles, *bodies}}
+        titles, bodies = map(_summed, (entry.title_terms, entry.body_terms))
+        wanted = {term: (titles[term], bodies[term]) for term in {*titles, *bodies}}
         keys, *counts = self._of(row, self._terms)
         (pairs,) = self._of(row, self._pairs)
         return (
             dict(zip(keys, zip(*counts, strict=True), strict=True)) != wanted
-            or set(pairs) != {pair >> 32 for pair in entry.pairs}
+            or set(pairs) != {pair >> 32 for pair in entry.pairs.tolist()}
             or int(self._segment.lengths[row]) != entry.length
         )
 
@@ -226,6 +227,13 @@ class _PartOfChosen:
         (places,) = self._wanted[docs.astype(np.intp)].nonzero()
         places = places[docs[places].argsort(kind="stable")]
         return (docs[places].astype(np.int64), *(column[places] for column in columns))
+
+
+def _summed(terms: TermCounts) -> Counter[int]:
+    found = Counter[int]()
+    for hashed, count in zip(terms.hashes.tolist(), terms.counts.tolist(), strict=True):
+        found[hashed] += count
+    return found
 
 
 def _some(ordinals: list[int], most: int) -> list[int]:

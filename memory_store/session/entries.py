@@ -8,12 +8,10 @@ beside their hashes for one batch run at most (see :class:`TermHashes`).
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from itertools import chain
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -23,21 +21,20 @@ from memory_store.crypto.blinding import Blinder
 from memory_store.index.lexicon import LEXICON, Spelled
 from memory_store.index.outlines import OUTLINES
 from memory_store.index.places import PLACES, place_in
-from memory_store.index.segment import IndexEntry
+from memory_store.index.segment import Hashes, IndexEntry, TermCounts
 from memory_store.index.trigrams import TRIGRAMS, Grams
 from memory_store.records import Memory, base_type
 from memory_store.session.outlines import outline_of
 from memory_store.session.source_parts import (
-    Names,
+    PartsOf,
     SourceParts,
     gram_numbers,
-    names_in,
     source_parts,
     whole_memory,
 )
 from memory_store.text.chunks import Span, passages, windows
 from memory_store.text.grams import distinct
-from memory_store.text.identifiers import CODE, name_parts, name_terms, path_terms
+from memory_store.text.identifiers import CODE, path_terms
 from memory_store.text.language import detect_language
 from memory_store.text.links import links, links_of_fields
 from memory_store.text.spelling import spelled_words
@@ -71,7 +68,8 @@ class Analysed(Struct, frozen=True):
 
 def _spelled(memory: Memory, analysed: Analysed) -> Struct | Raw:
     if analysed.source is not None:
-        return analysed.source.spelled
+        names = analysed.source.names
+        return Spelled(names.terms[: names.spelled])
     return Spelled([*spelled_words(f"{memory.title}\n{memory.text}")])
 
 
@@ -94,7 +92,6 @@ RECORDS: dict[str, Record] = {
     TRIGRAMS.name: _grams,
 }
 """By the kinds of :data:`memory_store.index.kinds.KINDS`: what makes a document's record."""
-PartsOf = Callable[[Memory, Names], SourceParts]
 
 
 class Windows(Struct, frozen=True):
@@ -270,17 +267,14 @@ def _language(memory: Memory, making: Making) -> str:
     return detect_language(f"{memory.title}\n{start}", fallback=making.language)
 
 
-T = TypeVar("T")
+class _Remembered(dict[str, int]):
+    """The hashes of words: a hit is one look-up in a dictionary."""
 
-
-class _Remembered(dict[str, T], Generic[T]):
-    """What was made of words and names: a hit is one look-up in a dictionary."""
-
-    def __init__(self, make: Callable[[str], T]) -> None:
+    def __init__(self, make: Callable[[str], int]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, word: str) -> T:
+    def __missing__(self, word: str) -> int:
         if len(self) >= REMEMBERED:
             self.clear()
         found = self[word] = self._make(word)
@@ -292,42 +286,27 @@ class TermHashes:
 
     def __init__(self, blinder: Blinder) -> None:
         self.blinder = blinder
-        self._terms: dict[str, _Remembered[int]] = {}
-        self._names = _Remembered(lambda name: self.of(name_terms(name), CODE))
-        self._parts = _Remembered(lambda name: self.of(name_parts(name), CODE))
+        self._terms: dict[str, _Remembered] = {}
 
     def wipe(self) -> None:
         """Forget the words, and wipe the keys."""
         for terms_known in self._terms.values():
             terms_known.clear()
-        self._names.clear()
-        self._parts.clear()
         self.blinder.wipe()
 
-    def of(self, stems: Sequence[str], language: str) -> list[int]:
+    def of(self, stems: Sequence[str], language: str) -> Hashes:
         """The keyed hashes of a text's terms, in order."""
         if language not in self._terms:
             self._terms[language] = _Remembered(partial(self.blinder.term, language))
-        return list(map(self._terms[language].__getitem__, stems))
+        return np.array([*map(self._terms[language].__getitem__, stems)], np.uint64)
 
-    def counted(self, names: Sequence[str]) -> Counter[int]:
-        """The keyed hashes of the terms of names of code, each with how often it is there."""
-        found: dict[int, int] = {}  # a Counter calls Python for each that is new
-        for name, times in Counter(names).items():
-            for hashed in self._names[name]:
-                found[hashed] = found.get(hashed, 0) + times
-        return Counter(found)
-
-    def parts(self, names: Sequence[str]) -> list[int]:
-        """The keyed hashes of what names of code are made of, in order."""
-        return [*chain.from_iterable(map(self._parts.__getitem__, names))]
-
-    def pairs(self, title: Sequence[int], body: Sequence[int]) -> frozenset[int]:
-        """The keyed hashes of all neighbours within the title and within the body."""
-        found = self.blinder.pairs([*title, *body]).tolist()  # one call for both
-        if title and body:
-            del found[len(title) - 1]  # its end and the body's start are no neighbours
-        return frozenset(found)
+    def pairs(self, terms: Hashes, in_title: int) -> Hashes:
+        """The keyed hashes of all neighbours, given those of the terms of the title, which are so
+        many, and then of the body: the distinct ones, ascending."""
+        found = self.blinder.pairs(terms)
+        if 0 < in_title < len(terms):
+            found = np.delete(found, in_title - 1)  # its end and the body's start are none
+        return np.unique(found)
 
 
 def _entry(
@@ -342,18 +321,22 @@ def _entry(
     memory = item.memory
     source: SourceParts | None = None
     if language == CODE:
-        names = names_in(memory)
-        pairs = hashes.pairs(*map(hashes.parts, names))
-        title, body = map(hashes.counted, names)
-        body.update(hashes.of(path_terms(memory.source, memory.ref), language))
-        source = parts(memory, names)
+        source = parts(memory)
+        names = source.names
+        known = hashes.of(names.terms, language)
+        pairs = hashes.pairs(known[np.frombuffer(names.parts, np.uint32)], names.title_parts)
+        title, body = (
+            TermCounts(known, np.frombuffer(times, np.uint32).astype(np.int64)).there()
+            for times in (names.titles, names.bodies)
+        )
+        body = body.and_once(hashes.of(path_terms(memory.source, memory.ref), language))
     else:
         words = [hashes.of(terms(text, language), language) for text in (memory.title, memory.text)]
-        pairs = hashes.pairs(*words)
-        title, body = map(Counter, words)
-    length = title.total() + body.total()
-    for kind, known in source.facts.items() if source is not None and facts_too else ():
-        body.update(hashes.of(known, kind))  # no words: of no length
+        pairs = hashes.pairs(np.concatenate(words), len(words[0]))
+        title, body = map(TermCounts.of, words)
+    length = int(title.counts.sum() + body.counts.sum())
+    for kind, facts in source.facts.items() if source is not None and facts_too else ():
+        body = body.and_once(hashes.of(facts, kind))  # no words: of no length
     whole, analysed = whole_memory(memory), Analysed(language, hashes.blinder, source)
     return IndexEntry(
         memory_id=memory.id,

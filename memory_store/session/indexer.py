@@ -28,9 +28,10 @@ from memory_store.session.entries import (
 )
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.sealed_segments import IndexModel, index_model
-from memory_store.session.source_parts import source_parts
+from memory_store.session.source_parts import SourceParts, source_parts
 from memory_store.session.writer import Prepared
 from memory_store.text.identifiers import CODE
+from memory_store.text.name_counts import NameCounter
 from memory_store.vault.rows import Origin
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Indexer:
         self._snapshot = vault.snapshot()
         self._makings: dict[str, tuple[Making, IndexModel]] = {}
         self._known: dict[str, dict[bytes, int]] = {}
+        self._counter = NameCounter()
         self._sources: SourceProcess | None = None
 
     def embeds(self, collection: str) -> bool:
@@ -118,9 +120,12 @@ class Indexer:
             from memory_store.models.embedder import default_threads
             from memory_store.session.source_process import SourceProcess
 
-            self._sources = SourceProcess() if default_threads() > 1 else None
+            self._sources = SourceProcess(self._parts) if default_threads() > 1 else None
         if self._sources is not None:
             self._sources.begin(sources)
+
+    def _parts(self, memory: Memory) -> SourceParts:
+        return source_parts(memory, self._counter)
 
     def _entries(
         self, collection: str, items: Sequence[Indexable], making: Making
@@ -128,7 +133,7 @@ class Indexer:
         """The entries of a collection's memories; one by one where the model fails on some."""
         reuse = partial(self._reuse, making.settings.fingerprint)
         try:
-            parts = self._sources.parts if self._sources is not None else source_parts
+            parts = self._sources.parts if self._sources is not None else self._parts
             return index_entries(items, making, reuse, self.embedded, parts)
         except ModelUnavailableError as error:
             if self._failed is None:
@@ -174,5 +179,6 @@ class Indexer:
         """Wipe the words that the import remembered."""
         if self._sources is not None:
             self._sources.close()
+        self._counter.forget()
         for making, _ in self._makings.values():
             making.hashes.wipe()

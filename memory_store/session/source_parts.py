@@ -6,7 +6,7 @@ or sealed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,39 +14,32 @@ from msgspec import Raw, Struct, msgpack
 from msgspec.structs import replace
 
 from memory_store.code.facts import facts
-from memory_store.index.lexicon import Spelled
 from memory_store.records import Memory
 from memory_store.session.outlines import outline_of
 from memory_store.text.canonical import whole_characters
 from memory_store.text.grams import grams
-from memory_store.text.identifiers import names_of
-from memory_store.text.spelling import spelled_names
-
-Names = Sequence[Sequence[str]]
-"""The names in a memory's title, and those in its text."""
+from memory_store.text.name_counts import NameCounter, NameCounts
 
 
 class SourceParts(Struct, frozen=True, array_like=True):
-    """The records of a file's outline and of its names as spelled, encoded as they are kept; the
-    numbers of its grams, uint64; and its facts, by kind."""
+    """The record of a file's outline, encoded as it is kept; the names in it; the numbers of its
+    grams, uint64; and its facts, by kind."""
 
     outline: Raw
-    spelled: Raw
+    names: NameCounts
     grams: bytes
     facts: Mapping[str, Sequence[str]]
 
 
-def names_in(memory: Memory) -> Names:
-    """The names that a memory holds, in order."""
-    return [names_of(text) for text in (memory.title, memory.text)]
+PartsOf = Callable[[Memory], SourceParts]
 
 
-def source_parts(memory: Memory, names: Names) -> SourceParts:
-    """The parts of a file whose :func:`names_in` are known."""
+def source_parts(memory: Memory, counter: NameCounter | None = None) -> SourceParts:
+    """The parts of a file. A ``counter`` knows the names of the files before."""
     whole = whole_memory(memory)
     return SourceParts(
         Raw(msgpack.encode(outline_of(whole))),
-        Raw(msgpack.encode(Spelled([*spelled_names(name for part in names for name in part)]))),
+        (counter or NameCounter()).count(memory.title, memory.text),
         gram_numbers(whole).tobytes(),
         facts(memory.text, memory.ref),
     )

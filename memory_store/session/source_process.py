@@ -19,7 +19,8 @@ from typing import IO
 from msgspec import MsgspecError, msgpack
 
 from memory_store.records import Memory
-from memory_store.session.source_parts import Names, SourceParts, names_in, source_parts
+from memory_store.session.source_parts import PartsOf, SourceParts, source_parts
+from memory_store.text.name_counts import NameCounter
 
 TOGETHER = 8  # files a message: for each a thread of this process must be let in
 KEPT = ("PATH", "HOME", "SYSTEMROOT", "APPDATA", "LOCALAPPDATA", "XDG_CACHE_HOME")
@@ -31,9 +32,10 @@ _parts = msgpack.Decoder(list[SourceParts])
 
 
 class SourceProcess:
-    """One process, begun when it is first asked."""
+    """One process, begun when it is first asked. ``here`` gives parts in this one."""
 
-    def __init__(self) -> None:
+    def __init__(self, here: PartsOf) -> None:
+        self._here = here
         self._process: subprocess.Popen[bytes] | None = None
         self._asking = ThreadPoolExecutor(1, "source-process")
         self._asked: dict[str, tuple[Future[list[SourceParts]], int]] = {}
@@ -49,7 +51,7 @@ class SourceProcess:
             asked = self._asking.submit(self._ask, some)
             self._asked |= {one.id: (asked, number) for number, one in enumerate(some)}
 
-    def parts(self, memory: Memory, names: Names) -> SourceParts:
+    def parts(self, memory: Memory) -> SourceParts:
         """The parts of a file. Those that the process has not yet begun are made here, so that
         neither waits for the other: they are asked for in the order of the files."""
         asked, number = self._asked.pop(memory.id, (None, 0))
@@ -59,8 +61,8 @@ class SourceProcess:
             except (OSError, EOFError, MsgspecError):
                 self._ended = True
             except (ValueError, TypeError, OverflowError):  # what cannot be sent: half a character
-                return source_parts(memory, names)
-        return source_parts(memory, names)
+                return self._here(memory)
+        return self._here(memory)
 
     def close(self) -> None:
         """End the process, and with it all that it read."""
@@ -119,10 +121,11 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     incoming, outgoing = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what anything prints is no answer
+    counter = NameCounter()
     with contextlib.suppress(EOFError, BrokenPipeError):
         while True:
             some = _memories.decode(_receive(incoming))
-            _send(outgoing, msgpack.encode([source_parts(one, names_in(one)) for one in some]))
+            _send(outgoing, msgpack.encode([source_parts(one, counter) for one in some]))
 
 
 if __name__ == "__main__":

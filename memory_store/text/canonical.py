@@ -36,7 +36,7 @@ def canonical_text(text: str) -> str:
 
 def whole_characters(text: str) -> str:
     """The text with halves of surrogate pairs joined, and lone ones replaced by U+FFFD."""
-    if _SURROGATE.search(text):
+    if not text.isascii() and _SURROGATE.search(text):
         # UTF-16 joins the pairs that a careless JSON reader left apart.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text

@@ -71,31 +71,37 @@ def names_of(text: str) -> list[str]:
 
 
 @lru_cache(_CACHE_LIMIT)
-def name_parts(name: str) -> tuple[str, ...]:
-    """The words that a name is made of, in lower case: split at ``_`` and where case changes."""
-    return tuple(folded(part) for piece in name.split("_") if piece for part in _camel_parts(piece))
-
-
-@lru_cache(_CACHE_LIMIT)
 def name_terms(name: str) -> tuple[str, ...]:
     """A name in lower case, followed by its parts if it has any but itself.
 
     Of a name in both spellings, ``test_getUser``, what stands between ``_`` counts too: elsewhere
     that is a word, and a pattern may ask for it.
     """
+    return tuple(taken_apart(name)[0])
+
+
+def name_parts(name: str) -> tuple[str, ...]:
+    """The words that a name is made of, in lower case: split at ``_`` and where case changes."""
+    return tuple(taken_apart(name)[1])
+
+
+def taken_apart(name: str) -> tuple[list[str], list[str]]:
+    """The :func:`name_terms` and the :func:`name_parts` of a name, of which it remembers nothing.
+    Each part is one of the terms."""
     whole = folded(name)
-    found = [whole]
+    terms, every = [whole], []
     for piece in filter(None, name.split("_")):
-        inner, parts = folded(piece), [folded(part) for part in _camel_parts(piece)]
-        found += [inner] * (inner != whole and len(parts) > 1)
-        found += parts if parts != [whole] else []
-    return tuple(found)
+        parts = [folded(part) for part in _camel_parts(piece)]
+        if len(parts) > 1 and (inner := folded(piece)) != whole:
+            terms.append(inner)
+        if parts != [whole]:
+            terms += parts
+        every += parts
+    return terms, every
 
 
-def forget_names() -> None:
-    """Empty the caches that hold names of opened texts."""
-    name_parts.cache_clear()
-    name_terms.cache_clear()
+forget_names = name_terms.cache_clear
+"""Empties the cache that holds names of opened texts."""
 
 
 def whole_name(word: str) -> str:

@@ -1,16 +1,11 @@
 """The words of a text as spelled, folded to one case, for a lexicon and for correcting a query.
 
-Boundary: works on plain text. What names are made of is kept until a vault is locked
-(:func:`forget_spelled_names`).
+Boundary: works on plain text, and keeps none of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import lru_cache
-
 from memory_store.text.canonical import folded
-from memory_store.text.identifiers import name_terms
 from memory_store.text.words import simple_pattern, unspaced_letter, words
 
 LONGEST = 40  # bytes of a word in UTF-8: longer ones are addresses and keys
@@ -26,20 +21,6 @@ def spelled_words(text: str) -> set[str]:
     pattern = simple_pattern(text)
     distinct = set(pattern.findall(text) if pattern else [word.text for word in words(text)])
     return {word for word in map(folded, distinct) if is_spelled(word)}
-
-
-def spelled_names(names: Iterable[str]) -> set[str]:
-    """The same of names of code, whole and by their parts."""
-    return set().union(*map(_spelled_terms, set(names)))
-
-
-@lru_cache(100_000)
-def _spelled_terms(name: str) -> tuple[str, ...]:
-    return tuple(filter(is_spelled, name_terms(name)))
-
-
-forget_spelled_names = _spelled_terms.cache_clear
-"""Empties the cache that holds names of opened texts."""
 
 
 def is_spelled(word: str) -> bool:

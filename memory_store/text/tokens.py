@@ -26,7 +26,6 @@ import Stemmer
 from memory_store.text.canonical import folded
 from memory_store.text.identifiers import CODE, code_terms, forget_names, whole_name
 from memory_store.text.language import STEMMED_LANGUAGES, STOP_WORDS
-from memory_store.text.spelling import forget_spelled_names
 from memory_store.text.words import Word, places, simple_pattern, words
 
 _RULES_VERSION = 1  # grows with every change in this module that changes a term
@@ -91,7 +90,6 @@ def forget_words() -> None:
     """Empty every cache that holds words of opened texts."""
     _term_cache.cache_clear()
     forget_names()
-    forget_spelled_names()
 
 
 class _TermCache(dict[str, str]):

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 import random
 import uuid
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from memory_store.index.segment import IndexEntry, Segment, build
+from memory_store.index.segment import IndexEntry, Segment, TermCounts, build
 from memory_store.index.snapshot import Snapshot
 
 DIMENSIONS = 32
@@ -26,6 +25,10 @@ def word_hash(word: str) -> int:
 
 def pair_hash(first: str, second: str) -> int:
     return word_hash(f"{first} {second}")
+
+
+def counts(terms: Mapping[int, int]) -> TermCounts:
+    return TermCounts(np.array([*terms], np.uint64), np.array([*terms.values()], np.int64))
 
 
 def topic_hash(topic: str) -> bytes:
@@ -52,10 +55,12 @@ def entry(
         "updated": 1_700_000_000.0,
         "content_tag": topic_hash(" ".join(body)),
         "topics": tuple(map(topic_hash, tags)),
-        "title_terms": Counter(map(word_hash, title)),
-        "body_terms": Counter(map(word_hash, body)),
+        "title_terms": TermCounts.of(np.array([*map(word_hash, title)], np.uint64)),
+        "body_terms": TermCounts.of(np.array([*map(word_hash, body)], np.uint64)),
         "length": len(title) + len(body),
-        "pairs": frozenset(pair_hash(*pair) for words in (title, body) for pair in pairwise(words)),
+        "pairs": np.unique(
+            np.array([pair_hash(*p) for words in (title, body) for p in pairwise(words)], np.uint64)
+        ),
         "windows": tuple((100 * i, 100 * i + 99) for i in range(len(rows))),
         "vectors": rows,
     }

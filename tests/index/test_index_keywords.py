@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up_entries import entry, pair_hash, snapshot_of, word_hash
+from made_up_entries import counts, entry, pair_hash, snapshot_of, word_hash
 
 from memory_store.index.snapshot import Filters, Snapshot
 from memory_store.index.terms import (
@@ -143,7 +143,7 @@ def test_a_filter_removes_results_and_changes_no_score(texts, query, data):
 def test_ids_of_collections_have_hashes_of_their_own():
     """The same word has another hash in another collection: a group names both."""
     here = entry(["tea"], collection="a")
-    there = entry(body_terms={99: 1}, length=1, collection="b")
+    there = entry(body_terms=counts({99: 1}), length=1, collection="b")
     snapshot = snapshot_of([here], [there])
     found = keyword_scores(snapshot, [{"a": [word_hash("tea")], "b": [99]}])
     assert found.ordinals.tolist() == [0, 1]

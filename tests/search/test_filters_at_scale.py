@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from memory_store.dates import parse_moment
 from memory_store.index.numpy_vectors import NumpyVectors
-from memory_store.index.segment import IndexEntry, build
+from memory_store.index.segment import IndexEntry, TermCounts, build
 from memory_store.index.snapshot import Snapshot
 from memory_store.index.vec0_vectors import Vec0Vectors
 from memory_store.records import Memory, SearchRequest, SearchResponse
@@ -131,7 +131,7 @@ def snapshot(vault: MemoryStore, memories: list[Made]) -> Snapshot:
 def index_entry(memory: Memory, vector: Any, context: SearchContext) -> IndexEntry:
     blinder = context.blinder(memory.collection)
     words = ["harbour", "old", "mill"] if "mill" in memory.text else ["harbour", "sea"]
-    terms = [blinder.term("en", word) for word in words]
+    terms = np.array([blinder.term("en", word) for word in words], np.uint64)
     created = parse_moment(memory.created, 0.0)
     return IndexEntry(
         memory_id=memory.id,
@@ -143,10 +143,10 @@ def index_entry(memory: Memory, vector: Any, context: SearchContext) -> IndexEnt
         updated=created,
         content_tag=uuid.UUID(memory.id).bytes,
         topics=tuple(map(blinder.topic, memory.topics)),
-        title_terms={},
-        body_terms=dict.fromkeys(terms, 1),
+        title_terms=TermCounts.of(terms[:0]),
+        body_terms=TermCounts.of(terms),
         length=len(words),
-        pairs=frozenset(blinder.pairs(terms).tolist()),
+        pairs=np.unique(blinder.pairs(terms)),
         windows=((0, len(memory.text)),),
         vectors=vector[None, :],
     )

@@ -6,7 +6,6 @@
 (import_from_statement) @import
 ; references
 (call function: (identifier) @ref)
-(call function: (attribute attribute: (identifier) @ref))
 (attribute attribute: (identifier) @ref)
 (attribute object: (identifier) @ref)
 (decorator (identifier) @ref)
