@@ -17,7 +17,7 @@ RUNS = {"default": {}, "keyword": {"mode": "keyword"}}
 
 
 def rows(wanted: DevelopmentSet, kept: Path, folder: Path) -> Iterator[str]:
-    """A row of the table for each share. Vectors that are in ``kept`` already are not made again."""
+    """A row for each share. Vectors that are in ``kept`` already are not made again."""
     for share in SHARES:
         found = []
         for number, part in enumerate(wanted.parts):
