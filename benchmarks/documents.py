@@ -7,8 +7,9 @@ Prints a Markdown table: files of each kind, how many gave text, how many have n
 scans), how many could not be read, and why. *Kept* is the share of words, each as often as it
 occurs, that a reference extraction of other make finds and ours keeps: pypdf for PDF, every text
 node of the XML inside office files and books, Beautiful Soup for HTML, the standard library for
-mail and notebooks. Each kind is read in a process of its own: its seconds, and the memory that it
-and the process that parses took.
+mail and notebooks. A mailbox, and an export of ChatGPT or Claude (``*.json``), is read as an
+import reads it, and counts as read where it gave a memory. Each kind is read in a process of its
+own: its seconds, and the memory that it and the process that parses took.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from email import message_from_bytes, policy
+from email.message import EmailMessage
 from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
@@ -32,7 +34,10 @@ from defusedxml.ElementTree import fromstring
 
 from memory_store.importing.converters import process
 from memory_store.importing.converters.document import LeftOutError, UnreadableError
-from memory_store.importing.converters.kinds import KINDS, Kind
+from memory_store.importing.converters.kinds import KINDS
+from memory_store.importing.readers import read_file
+from memory_store.importing.source_file import Failure, Skip, SourceFile
+from memory_store.importing.walker import walk
 
 WORD = re.compile(r"\w{2,}")
 PARTS = {
@@ -46,6 +51,8 @@ PARTS = {
 """The members of an archive whose text nodes are its text."""
 IN_RUNS = {".docx": "t", ".pptx": "t", ".xlsx": "t", ".xlsm": "t"}
 """The element that holds text, where others hold what is not shown."""
+EXPORTS = {"mbox": (".mbox",), "conversations": (".json",)}
+"""What holds many memories: read as an import does, where converters read one document."""
 
 
 def reference(suffix: str, data: bytes) -> str | None:
@@ -71,12 +78,35 @@ def _reference(suffix: str, data: bytes) -> Iterator[str]:
         for cell in json.loads(data).get("cells", ()):
             yield "".join(cell["source"])
     elif suffix == ".eml":
-        message = message_from_bytes(data, policy=policy.default)
-        body = message.get_body(("plain", "html"))
-        if body is not None:
-            content = body.get_content()
-            html = body.get_content_subtype() == "html"
-            yield from _html(content.encode()) if html else (content,)
+        yield from _mail(message_from_bytes(data, policy=policy.default))
+    elif suffix == ".mbox":
+        for part in re.split(rb"^From .*\n", data, flags=re.MULTILINE)[1:]:
+            yield from _mail(message_from_bytes(part, policy=policy.default))
+    elif suffix == ".json":
+        for one in json.loads(data):
+            for said in one.get(
+                "chat_messages", ()
+            ):  # Claude; ChatGPT's branches have no reference
+                yield from (part.get("text") or "" for part in said["content"])
+
+
+def _mail(message: EmailMessage) -> Iterator[str]:
+    body = message.get_body(("plain", "html"))
+    if body is not None:
+        content = body.get_content()
+        html = body.get_content_subtype() == "html"
+        yield from _html(content.encode()) if html else (content,)
+
+
+def _imported(path: Path) -> str:
+    """What an import reads of a file. Raises what a converter raises where that is nothing."""
+    files = [one for one in walk(path, seen=set()) if isinstance(one, SourceFile)]
+    items = [item for file in files for item in read_file(file)]
+    texts = [one.text for one in items if not isinstance(one, Skip | Failure) and one.text]
+    if not texts:
+        reasons = [one.reason for one in items if isinstance(one, Skip | Failure)]
+        raise LeftOutError(reasons[0] if reasons else "empty")
+    return "\n".join(texts)
 
 
 def _texts(suffix: str, part: bytes) -> Iterator[str]:
@@ -113,10 +143,13 @@ def measured(name: str, paths: list[Path]) -> tuple[str, Counter[str]]:
     data = [path.read_bytes() for path in paths]
     texts: list[str | None] = []
     began = time.perf_counter()
-    for content in data:
+    for path, content in zip(paths, data, strict=True):
         text = None
         try:
-            text = "\n".join(one.text for one in process.convert(name, content))
+            if name in EXPORTS:
+                text = _imported(path)
+            else:
+                text = "\n".join(one.text for one in process.convert(name, content))
             read += 1
         except LeftOutError as error:
             left_out += 1
@@ -152,20 +185,22 @@ def main() -> None:
     print("| kind | files | MB | read | without text | not readable | words kept | s | MB memory |")
     print("|---|---|---|---|---|---|---|---|---|")
     reasons: dict[str, Counter[str]] = {}
-    for kind in KINDS:
-        files = [path for path in below if path.suffix.lower() in kind.suffixes]
+    for name, suffixes in {**{kind.name: kind.suffixes for kind in KINDS}, **EXPORTS}.items():
+        files = [path for path in below if path.suffix.lower() in suffixes]
         if files:
-            print(_row(kind, files, reasons), flush=True)
+            print(_row(name, suffixes, files, reasons), flush=True)
     for name, counted in reasons.items():
         for reason, times in counted.most_common():
             print(f"\n{name}: {reason}: {times}", end="")
     print()
 
 
-def _row(kind: Kind, files: list[Path], reasons: dict[str, Counter[str]]) -> str:
+def _row(
+    name: str, suffixes: tuple[str, ...], files: list[Path], reasons: dict[str, Counter[str]]
+) -> str:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        row, reasons[kind.name] = pool.submit(measured, kind.name, files).result()
-    return f"| {', '.join(f'`{suffix}`' for suffix in kind.suffixes)} | {row}"
+        row, reasons[name] = pool.submit(measured, name, files).result()
+    return f"| {', '.join(f'`{suffix}`' for suffix in suffixes)} | {row}"
 
 
 if __name__ == "__main__":

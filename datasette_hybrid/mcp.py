@@ -122,7 +122,10 @@ def _assistant(vault: Vault, grants: Grants, access: Access, collections: Any) -
     if collections:
         store, grants = host.only(store, collections), replace(grants, create=False)
     least = host.least(access, host.access_of(grants))
-    return Assistant(store, least, asker.get().actor_id or "assistant", grants)
+    upkeep = vault.upkeep
+    later = upkeep.embed_what_lacks if upkeep.embeds_later else None
+    name = asker.get().actor_id or "assistant"
+    return Assistant(store, least, name, grants, embed_later=later)
 
 
 def _access(given: Any) -> Access:

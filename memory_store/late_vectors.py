@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import Context
 from time import monotonic
 
@@ -23,6 +23,7 @@ REST = 0.25  # of the time worked: searches and writes that wait get the process
 LONGEST_REST = 1.0
 SETTLED_SECONDS = 3.0  # before this a pace says nothing about the time left
 AGAIN_SECONDS = 60.0  # between two looks that searches ask for, where the last one found no more
+FINISH_SECONDS = 10.0
 NICENESS = 10  # of 19: behind whatever else this machine does
 
 Begin = Callable[[str, Callable[[], object], Callable[[], object]], None]
@@ -118,6 +119,46 @@ class BackgroundEmbedding:
         if self._anew:
             raise _NewerError
         self._rested = monotonic()
+
+
+@contextmanager
+def embedding_beside(
+    store: MemoryStore, log: Callable[[str], None]
+) -> Iterator[Callable[[], None]]:
+    """For a process that keeps a vault open for a while: index and model are loaded at once, beside
+    what it does, and then what lacks vectors is embedded.
+
+    Gives what begins that again, when more was written in words alone. Then the end waits for it,
+    up to :data:`FINISH_SECONDS`; who opens the vault next goes on.
+    """
+    threads: list[threading.Thread] = []
+    asked = threading.Event()
+
+    def begin(name: str, work: Callable[[], object], _: object) -> None:
+        threads.append(threading.Thread(target=work, name=name, daemon=True))
+        threads[-1].start()
+
+    def load() -> None:
+        with suppress(MemoryStoreError):  # who needs the model is told by what needs it
+            store.warm()
+            if store.embedding().left:
+                embedding.begin()
+
+    def again() -> None:
+        asked.set()
+        embedding.begin()
+
+    embedding = BackgroundEmbedding(store, log, begin)
+    begin("loading", load, None)
+    try:
+        yield again
+    finally:
+        ending = monotonic() + FINISH_SECONDS
+        for thread in threads if asked.is_set() else ():
+            thread.join(max(0.0, ending - monotonic()))
+        embedding.stop()
+        for thread in threads:  # a process that ends inside of a model crashes
+            thread.join()
 
 
 class _NewerError(Exception):

@@ -102,16 +102,19 @@ def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> 
     """``text`` without the marks of headings, emphasis, links, quotes and tables, and without
     comments; hard-wrapped lines are joined.
 
-    Lists keep their lines, and nothing of the ``kept`` spans (code) changes. ``also`` are edits of
-    the caller's.
+    Lists keep their lines, and nothing of the ``kept`` spans (code) changes, which do not overlap.
+    ``also`` are edits of the caller's.
     """
-    untouched = list(kept)
+    untouched, passed = sorted(kept), 0  # how many of them end before the edit
     edits: list[Edit] = []
     parts: list[str] = []
     position = 0
     marks = (_comments, _headings, _quotes, _links, _tables, _emphasis, _joints)
     for edit in sorted({*also, *chain.from_iterable(found(text) for found in marks)}):
-        if edit.start < position or any(a < edit.end and edit.start < b for a, b in untouched):
+        while passed < len(untouched) and untouched[passed][1] <= edit.start:
+            passed += 1
+        within = passed < len(untouched) and untouched[passed][0] < edit.end
+        if within or edit.start < position:
             continue
         parts += [text[position : edit.start], edit.text]
         position = edit.end

@@ -23,7 +23,7 @@ from memory_store.actions import searches as asking
 from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere, late
 from memory_store.addresses import vault_path
 from memory_store.configuration import default_vault
-from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer, SearchResponse
+from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer
 from memory_store.scopes import EVERYTHING, Limits, Scope
 from memory_store.session.credentials import new_recovery, secrets_to_open, secrets_to_set
 from memory_store.session.embedders import Embedders
@@ -192,6 +192,7 @@ class MemoryStore(Actions):
     heads = reads.heads
     texts = reads.texts
     references = reads.references
+    found_again = reads.found_again
     generation = reads.generation
     exists = late(lambda: actions.words.exists)
     words = late(lambda: actions.words.words)
@@ -268,26 +269,13 @@ class MemoryStore(Actions):
         Searches with ``options`` (those of :meth:`search`) and sends the text of what is found, at
         most ``limit`` memories and about ``budget`` tokens, to ``model``: a name or alias that
         ``llm`` knows, ``None`` for its default model. ``on_text`` is given the answer piece by
-        piece as it arrives. Raises what :meth:`search` raises, and ModelUnavailableError.
-        """
-        response = self.search(question, limit=limit, **options)
-        return self.answer(response, model=model, budget=budget, on_text=on_text)
-
-    def answer(
-        self,
-        response: SearchResponse,
-        *,
-        model: str | None = None,
-        budget: int = ANSWER_BUDGET,
-        on_text: Callable[[str], None] | None = None,
-    ) -> Answer:
-        """An answer out of what a search has found; see :meth:`ask`.
-
-        No lock has to wait for the model: only opening the memories uses the vault.
+        piece as it arrives. No lock has to wait for the model: only the search and opening what
+        it found use the vault. Raises what :meth:`search` raises, and ModelUnavailableError.
         """
         from memory_store.search.answer.cited_answer import answer
 
-        found = reads.found_again(self, [row.id for row in response.rows])
+        response = self.search(question, limit=limit, **options)
+        found = self.found_again([row.id for row in response.rows])
         return answer(response, found, model=model, budget=budget, on_text=on_text)
 
     @property

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_store.plain_text import plainly, without_marks
+from memory_store.plain_text import CODE, plainly, without_marks
 
 PIECES = [
     "# ",
@@ -92,3 +95,25 @@ def test_the_marks_of_code_go_and_code_stays_as_it_is() -> None:
 def test_highlights_stay_within_the_text(text: str) -> None:
     shown, marks = without_marks(text, [(0, len(text))])
     assert marks == [(0, len(shown))]
+
+
+def test_each_code_block_is_looked_at_a_few_times_however_many_there_are() -> None:
+    looks = 0
+
+    class Counted(tuple[int, int]):
+        def __getitem__(self, at: Any) -> Any:
+            nonlocal looks
+            looks += 1
+            return super().__getitem__(at)
+
+        def __iter__(self) -> Iterator[int]:
+            nonlocal looks
+            looks += 1
+            return super().__iter__()
+
+    for blocks in (100, 1_000):
+        text, looks = "*a* `*b*`\n" * blocks, 0
+        kept = [Counted(found.span("inline")) for found in CODE.finditer(text)]
+        plain = plainly(text, kept)
+        assert plain.text == " ".join(["a `*b*`"] * blocks) + "\n"
+        assert 0 < looks <= 20 * blocks

@@ -8,7 +8,8 @@ so none is loaded; links leave without a referrer and only for http, https and m
 Read as GitHub and Obsidian do: CommonMark with tables, task lists, footnotes, callouts and bare
 addresses. Wiki links and relative links lead to the memories that they mean, where ``notes`` are
 given; a link to one that is not there looks like one. An embedded note shows as a box, one deep.
-Without ``notes`` they stay the text they are.
+Without ``notes`` they stay the text they are. A text of a file ``.rst`` or ``.org`` is turned into
+Markdown first.
 """
 
 from __future__ import annotations
@@ -47,7 +48,17 @@ FOOTNOTE_ID = re.compile(r"#?fn(?:ref)?-note-[\d:]+")
 CALLOUT = re.compile(r"\[!(\w[\w-]{0,30})\][+-]?[ \t]*([^\n]*)(?:\n|$)")
 """The first line of a callout: https://help.obsidian.md/callouts"""
 CALLOUTS = {
-    "info": {"note", "info", "abstract", "summary", "tldr", "todo", "example", "quote", "cite"},
+    "info": {
+        "note",
+        "info",
+        "abstract",
+        "summary",
+        "tldr",
+        "todo",
+        "example",
+        "quote",
+        "cite",
+    },
     "good": {"tip", "hint", "success", "check", "done", "important"},
     "care": {"warning", "caution", "attention", "question", "help", "faq"},
     "bad": {"danger", "error", "bug", "failure", "fail", "missing"},
@@ -61,7 +72,22 @@ BRACKETS = 10_000_000
 Blocks after that show as text."""
 RENDERED_LIMIT = 400_000  # characters; beyond it a memory shows as plain text
 
-TAGS = {"p", "br", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "span", "pre", "code", "hr"}
+TAGS = {
+    "p",
+    "br",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "ul",
+    "ol",
+    "li",
+    "span",
+    "pre",
+    "code",
+    "hr",
+}
 TAGS |= {"blockquote", "div", "section", "table", "thead", "tbody", "tr", "th", "td"}
 TAGS |= {"a", "strong", "em", "s", "sup"}
 ATTRIBUTES = {
@@ -97,12 +123,28 @@ class Notes(Struct, frozen=True):
         return self.address(target) if target is not None else None
 
 
-def readable(text: str, *, title: str = "", notes: Notes | None = None) -> Markup:
-    """``text`` as HTML. A first heading that repeats ``title`` is left out."""
-    if len(text) > RENDERED_LIMIT:
+def readable(text: str, *, title: str = "", notes: Notes | None = None, ref: str = "") -> Markup:
+    """``text`` as HTML. A first heading that repeats ``title`` is left out.
+
+    The end of ``ref``, a file's name, says which markup it is.
+    """
+    markdown = _as_markdown(text, ref.lower()) if len(text) <= RENDERED_LIMIT else text
+    if len(markdown) > RENDERED_LIMIT:
         return Markup("<pre>{}</pre>").format(text)
-    html = _parser().render(text, _environment(title, notes))
+    html = _parser().render(markdown, _environment(title, notes))
     return Markup(_cleaner().clean(whole_characters(html)).strip())
+
+
+def _as_markdown(text: str, ref: str) -> str:
+    if ref.endswith(".rst"):
+        from .rst import as_markdown
+
+        return as_markdown(text)
+    if ref.endswith(".org"):
+        from .org import as_markdown
+
+        return as_markdown(text)
+    return text
 
 
 def _environment(title: str, notes: Notes | None) -> dict[str, Any]:
@@ -290,7 +332,10 @@ def _mark_callouts(state: StateCore) -> None:
             if found:
                 boxes[-1] = True
                 quote, paragraph, _ = marked[-3:]
-                kind, title = found[1].lower(), found[2].strip() or found[1].capitalize()
+                kind, title = (
+                    found[1].lower(),
+                    found[2].strip() or found[1].capitalize(),
+                )
                 look = next((look for look, kinds in CALLOUTS.items() if kind in kinds), "info")
                 quote.tag, quote.attrs = "div", {"class": f"callout {look}"}
                 paragraph.attrs = {"class": "title"}

@@ -87,7 +87,9 @@ def _opened(vault: Vault, grants: Grants, given: str, path: str) -> dict[str, An
         "file": file,
         "html": ""
         if file
-        else readable(found.text, title=found.title, notes=notes_of(path, unfolded)),
+        else readable(
+            found.text, title=found.title, notes=notes_of(path, unfolded), ref=found.ref or ""
+        ),
         "links": unfolded.links,
         "related": related,
         "words": len(found.text.split()),

@@ -13,14 +13,11 @@ from datasette import Forbidden
 
 from memory_store.access import Grants
 from memory_store.host import EVERYTHING, MemoryStore
-from memory_store.records import SavedSearch
+from memory_store.records import HOLDER, SavedSearch
 
 from ..permissions.asker import asker
 from ..requests import questions
 from ..vaults.vault import Vault
-
-KEY_HOLDER = "root"
-"""Whose they are of a browser that sent the vault's secret and has no actor; and of a terminal."""
 
 
 async def owned(datasette: Any, request: Any) -> tuple[Vault, Grants, str]:
@@ -48,7 +45,7 @@ def owner_of(vault: Vault) -> str | None:
     known = asker.get()
     if known.actor_id is not None:
         return known.actor_id
-    return KEY_HOLDER if vault.database in known.sessions else None
+    return HOLDER if vault.database in known.sessions else None
 
 
 def store_of(vault: Vault) -> MemoryStore:

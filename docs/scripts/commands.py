@@ -15,7 +15,7 @@ from memory_store.cli import GROUPS, main
 from memory_store.records import OPTION_NAMES, TYPES
 
 Record = tuple[str, str]
-WIDTH = 98
+WIDTH = 88
 SEARCH = {name.replace("_", "-") for name in OPTION_NAMES}
 USUAL = ("--key-file", "--passphrase", "--json")
 SHARED = {  # group → the command that shows its options, and their names
@@ -78,7 +78,7 @@ def _block(command: click.Command, name: str) -> str:
         lines += [f"  also: {', '.join(also)}"]
     lacks = [one for one in USUAL if one not in records]
     if lacks and usage != "COMMAND [ARGS]...":
-        lines += [f"  not: {', '.join(lacks)}"]
+        lines += [f"  not: {'usual' if lacks == list(USUAL) else ', '.join(lacks)}"]
     return "\n".join(lines)
 
 

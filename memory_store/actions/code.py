@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from heapq import nsmallest
 
 from memory_store.actions.action import Opened, action
 from memory_store.actions.code_names import (
     Repository,
-    is_noise,
     named,
     neither,
     only,
@@ -73,12 +73,13 @@ def symbols(
     known = repository.known
     own, found = named(known, name)
     ranked = sorted(found, key=lambda one: rank(known, *one))
-    uses = sorted(known.used.get(own, ()), key=lambda one: _order(known.files[one.place].path, one))
+    uses = known.used.get(own, [])
+    shown = nsmallest(limit, uses, key=lambda one: _order(known, one))
     return SymbolAnswer(
         name,
         tuple(repository.symbol(*one) for one in ranked[:limit]),
-        tuple(_uses(repository, use) for use in uses[:limit]),
-        sum(len(one.lines) for one in uses),
+        tuple(_uses(repository, use) for use in shown),
+        known.lines_used.get(own, 0),
         len(known.files),
         repository.opened,
     )
@@ -299,8 +300,8 @@ def _references(repository: Repository, name: str) -> Iterator[CodeReference]:
             yield CodeReference(name, file.path, line, where, file.id)
 
 
-def _order(path: str, use: Use) -> tuple[bool, int, str]:
-    return is_noise(path), -len(use.lines), path
+def _order(known: CodeFiles, use: Use) -> tuple[bool, int, str]:
+    return known.noise[use.place], -len(use.lines), known.files[use.place].path
 
 
 def _uses(repository: Repository, use: Use) -> CodeUses:

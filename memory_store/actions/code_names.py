@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from memory_store.actions.action import Opened
 from memory_store.actions.collections import collection_ids
-from memory_store.code.facts import EXAMPLES, TESTS, path_kinds
 from memory_store.code.symbols import BY_LINES, Symbol
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.records import several
@@ -45,7 +44,7 @@ class Repository(NamedTuple):
             one.end_line,
             one.signature,
             file.language,
-            sum(len(use.lines) for use in self.known.used.get(one.name, ())),
+            self.known.lines_used.get(one.name, 0),
             self.names[file.collection],
             file.id,
         )
@@ -156,8 +155,4 @@ def _unknown(known: CodeFiles, given: str, name: str) -> NotFoundError:
 
 def rank(known: CodeFiles, place: int, one: Symbol) -> tuple[object, ...]:
     path = known.files[place].path
-    return (one.kind == "declaration", is_noise(path), path.count("/"), path, one.line)
-
-
-def is_noise(path: str) -> bool:
-    return bool({TESTS, EXAMPLES}.intersection(path_kinds(path)))
+    return (one.kind == "declaration", known.noise[place], path.count("/"), path, one.line)

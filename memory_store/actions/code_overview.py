@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from memory_store.actions.code_names import Repository, is_noise
+from memory_store.actions.code_names import Repository
 from memory_store.code.parts import folder_of
 from memory_store.errors import BadInputError
 from memory_store.records.code import CodeContext, CodeSymbol, FileInBrief
@@ -65,8 +65,11 @@ def overview(repository: Repository, budget: int) -> CodeContext:
 
 def _entry_points(known: CodeFiles) -> list[str]:
     """Files where a program or a package begins, by their names; the shallowest first."""
-    names = [one.path for one in known.files if _ENTRY.match(one.path.rpartition("/")[2])]
-    names = [one for one in names if not is_noise(one)]
+    names = [
+        one.path
+        for one, noise in zip(known.files, known.noise, strict=True)
+        if not noise and _ENTRY.match(one.path.rpartition("/")[2])
+    ]
     return sorted(names, key=lambda one: (one.count("/"), one))
 
 
@@ -81,7 +84,7 @@ def _most_imported(known: CodeFiles) -> list[FileInBrief]:
     counted = [
         (len(graph.imported_by[place]), one)
         for place, one in enumerate(known.files)
-        if graph.imported_by[place] and not is_noise(one.path)
+        if graph.imported_by[place] and not known.noise[place]
     ]
     counted.sort(key=lambda one: (-one[0], one[1].path))
     return [
@@ -103,8 +106,7 @@ def _most_used(repository: Repository) -> list[CodeSymbol]:
         for name, defined in known.defined.items()
         if len(defined) == 1
         for place, symbol in defined
-        if symbol.kind not in ("constant", "property", "declaration")
-        and not is_noise(known.files[place].path)
+        if symbol.kind not in ("constant", "property", "declaration") and not known.noise[place]
     ]
     found = [one for one in found if one[0] > 1]
     found.sort(key=lambda one: (-one[0], known.files[one[1]].path, one[2].line))

@@ -12,6 +12,7 @@ import hmac
 import json
 import secrets
 import uuid
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,12 +22,13 @@ from msgspec.structs import replace
 from memory_store.actions.action import Opened, action
 from memory_store.dates import format_time
 from memory_store.errors import BadInputError, ConflictError, NotFoundError
-from memory_store.records import SavedSearch, SearchRequest
+from memory_store.records import HOLDER, SavedSearch, SearchRequest
 from memory_store.session.whole_vault import WholeVault
 from memory_store.text.canonical import canonical_text
 
 MOST_OF_ONE = 50
 MOST = 500  # of one vault: its settings are read each time it is opened
+SHARE = 8  # an actor may have one for every eight places left, so that a few leave room for all
 LONGEST_NAME = 100  # characters
 LONGEST = 4_096  # bytes of one search as JSON
 TOKEN_BYTES = 32
@@ -73,10 +75,7 @@ def save(opened: Opened, owner: str, name: str, request: SearchRequest) -> Saved
 
     def added(present: tuple[SavedSearch, ...]) -> tuple[SavedSearch, ...]:
         _refuse_taken(present, made)
-        if sum(one.owner == owner for one in present) >= MOST_OF_ONE or len(present) >= MOST:
-            raise BadInputError(
-                f"there are {MOST_OF_ONE} saved searches at most: remove one first", "name"
-            )
+        _refuse_more(owner, [one.owner for one in present])
         return (*present, made)
 
     _change(opened, added)
@@ -164,6 +163,23 @@ def _found(present: Any, owner: str, named: str) -> SavedSearch:
         if one.owner == owner and named in (one.id, one.name):
             return one  # type: ignore[no-any-return]
     raise NotFoundError(f"no saved search {named!r}")
+
+
+def _refuse_more(owner: str, owners: Sequence[str]) -> None:
+    """Raises BadInputError where an actor has as many as they may. The key holder has a place for
+    each of their own, however many others have."""
+    own, most = owners.count(owner), MOST_OF_ONE
+    if owner != HOLDER:
+        left = MOST - MOST_OF_ONE - (len(owners) - owners.count(HOLDER))
+        most = min(MOST_OF_ONE, max(left // SHARE, int(left > 0)))
+    if own >= most:
+        crowd = "" if most == MOST_OF_ONE else ", for this vault keeps many of other people"
+        raise BadInputError(
+            f"you may keep {max(own, most)} saved searches{crowd}: remove one first"
+            if own
+            else f"this vault keeps {MOST - MOST_OF_ONE} saved searches, and no more",
+            "name",
+        )
 
 
 def _refuse_taken(present: Any, wanted: SavedSearch) -> None:

@@ -21,6 +21,9 @@ reads and writes what its :class:`memory_store.assistants.assistant.Assistant` l
 
 from __future__ import annotations
 
+from asyncio import to_thread
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from memory_store.errors import ExtraMissingError
@@ -38,17 +41,16 @@ async def answer_over_http(
 ) -> Answer:
     """What :func:`memory_store.assistants.http.answer` answers.
 
-    Raises ExtraMissingError where the SDK is not installed.
+    Raises ExtraMissingError where the SDK is not installed. Importing it takes a second, once, in
+    which others are answered.
     """
     require_sdk()
-    from memory_store.assistants.http import answer
-
-    return await answer(assistant, database, run, headers, body)
+    http = await to_thread(import_module, "memory_store.assistants.http")
+    found: Answer = await http.answer(assistant, database, run, headers, body)
+    return found
 
 
 def require_sdk() -> None:
-    """Raise ExtraMissingError where the SDK is not installed."""
-    try:
-        import mcp  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise ExtraMissingError(NEEDS) from error
+    """Raise ExtraMissingError where the SDK is not installed. Loads nothing."""
+    if find_spec("mcp") is None:
+        raise ExtraMissingError(NEEDS)

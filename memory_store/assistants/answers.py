@@ -139,6 +139,7 @@ class Added(Struct, frozen=True, omit_defaults=True):
 
 class WereAdded(Struct, frozen=True, omit_defaults=True):
     memories: Sequence[Added]
+    note: str = ""
 
 
 class Updated(Struct, frozen=True, omit_defaults=True):

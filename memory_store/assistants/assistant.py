@@ -6,7 +6,7 @@ nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
@@ -39,8 +39,9 @@ class Assistant(Struct, frozen=True):
     else) or ``write``. ``name`` stands in the metadata of what it adds, as ``by``, and with what
     it changes or deletes in the trash. ``grants`` are
     those of the key's holder where it runs on the user's machine, of an actor on a server.
-    ``allowance`` is how much it may ask (``None``: not counted), ``last_came`` when it did so
-    before, ISO 8601, where that is known.
+    ``allowance`` is how much it may ask (``None``: not counted). ``last_came`` says when it did so
+    before, ISO 8601; empty where that is not known. ``embed_later`` begins to embed, in the
+    background, what was added in words alone (``None``: all is embedded before the answer).
     """
 
     store: MemoryStore
@@ -48,7 +49,8 @@ class Assistant(Struct, frozen=True):
     name: str = "assistant"
     grants: Grants = KEY_HOLDER
     allowance: Allowance | None = None
-    last_came: str = ""
+    last_came: Callable[[], str] = str
+    embed_later: Callable[[], None] | None = None
 
     @property
     def reads_all(self) -> bool:

@@ -1,15 +1,18 @@
 """The entry of the MCP server in an assistant's own configuration.
 
 Boundary: an entry names a key file by its path, never a key. Nothing else in a configuration is
-changed, and the file as it was is kept beside it. What is no plain JSON or TOML is left alone.
+changed, comments stay, and the file as it was is kept beside it. What is no JSON or TOML is left
+alone.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
+import textwrap
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -131,7 +134,7 @@ def installed(client: str) -> dict[str, Entry]:
     path = known.path()
     text = _read(path)
     try:
-        data = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text or "{}")
+        data = tomllib.loads(text) if path.suffix == ".toml" else json.loads(_plain(text) or "{}")
         servers = data.get(known.key, {})
         entries = {name: convert(one, Entry) for name, one in servers.items() if _is_ours(one)}
     except (ValueError, AttributeError, ValidationError):
@@ -156,16 +159,76 @@ def _read(path: Path) -> str:
 PASTE = "it was left as it is. See the entry with --print, and paste it yourself"
 
 
+COMMENTS = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+LAST_COMMAS = re.compile(r'"(?:\\.|[^"\\])*"|,(?=\s*[}\]])')
+
+
+def _plain(text: str) -> str:
+    """JSON as editors take it, as JSON: comments and commas behind the last member are blank, and
+    all else is where it was."""
+
+    def blank(found: re.Match[str]) -> str:
+        return found[0] if found[0].startswith('"') else re.sub(r"[^\n]", " ", found[0])
+
+    return LAST_COMMAS.sub(blank, COMMENTS.sub(blank, text))
+
+
 def _with_entry(text: str, client: Client, name: str, entry: Entry, path: Path) -> str:
+    """The text with the entry in it, and all else as it was, comments too."""
+    text = text if text.strip() else "{}\n"
+    plain = _plain(text)
     try:
-        found = json.loads(text) if text.strip() else {}
-    except ValueError:
-        raise BadInputError(f"{path} is no plain JSON (comments?): {PASTE}", "client") from None
-    servers = found.setdefault(client.key, {}) if isinstance(found, dict) else None
+        found = json.loads(plain)
+    except json.JSONDecodeError as error:
+        wrong = f"{path} is no JSON (line {error.lineno}, column {error.colno})"
+        raise BadInputError(f"{wrong}: {PASTE}", "client") from None
+    servers = found.get(client.key, {}) if isinstance(found, dict) else None
     if not isinstance(servers, dict):
         raise BadInputError(f"{path}: {client.key} is not an object: {PASTE}", "client")
-    servers[name] = entry.as_data(client)
-    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    data = entry.as_data(client)
+    if name in servers:
+        start, end = _place(plain, (client.key, name))
+        changed = text[:start] + _dumped(data, 2) + text[end:]
+    elif client.key in found:
+        changed = _inserted(text, _place(plain, (client.key,))[0], {name: data}, servers, 1)
+    else:
+        place = plain.index("{")
+        changed = _inserted(text, place, {client.key: {name: data}}, found, 0)
+    if json.loads(_plain(changed)) != found | {client.key: servers | {name: data}}:
+        raise BadInputError(f"{path} cannot be changed without loss: {PASTE}", "client")
+    return changed
+
+
+def _place(plain: str, keys: Sequence[str]) -> tuple[int, int]:
+    """Where the value of a member of a member … begins and ends. Of two of one name, the last."""
+    decode, between = json.JSONDecoder().raw_decode, re.compile(r"[\s,:]*")
+    start, end = plain.index("{"), len(plain)
+    for key in keys:
+        places: dict[str, tuple[int, int]] = {}
+        at = between.match(plain, start + 1).end()  # type: ignore[union-attr]
+        while plain[at] != "}":
+            name, at = decode(plain, at)
+            first = between.match(plain, at).end()  # type: ignore[union-attr]
+            _, last = decode(plain, first)
+            places[name] = first, last
+            at = between.match(plain, last).end()  # type: ignore[union-attr]
+        start, end = places[key]
+    return start, end
+
+
+def _inserted(
+    text: str, place: int, member: dict[str, Any], others: dict[str, Any], depth: int
+) -> str:
+    """The text with a member in front of the ``others`` of the object that begins at a place."""
+    inside = textwrap.indent(json.dumps(member, indent=2, ensure_ascii=False)[2:-2], "  " * depth)
+    ending = "," if others else "\n" + "  " * depth
+    return f"{text[: place + 1]}\n{inside}{ending}{text[place + 1 :]}"
+
+
+def _dumped(data: Any, depth: int) -> str:
+    """JSON of several lines, for a value that begins in a line indented so deep."""
+    said = json.dumps(data, indent=2, ensure_ascii=False)
+    return textwrap.indent(said, "  " * depth).lstrip()
 
 
 def _with_table(text: str, key: str, name: str, entry: Entry, path: Path) -> str:

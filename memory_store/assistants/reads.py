@@ -68,9 +68,9 @@ def start(assistant: Assistant, given: Start) -> Started:
         open_tasks=listed(due_first(store)[0][:10]),
         newest=listed(store.list(limit=10)),
     )
-    if assistant.last_came:
-        new = listed(store.list(since=assistant.last_came, limit=10))
-        day = assistant.last_came[:16]
+    if came := assistant.last_came():
+        new = listed(store.list(since=came, limit=10))
+        day = came[:16]
         answer = replace(answer, newest=() if new else answer.newest, since_you_came=day, new=new)
     if given.query:
         asked = {"q": given.query, "limit": 5, "expand": False}

@@ -22,8 +22,7 @@ DAYS, EVENTS = 400.0, 100_000  # that are kept, as Datasette does it unless conf
 
 
 class Trail:
-    """The events of one assistant that are not written yet. ``last_came`` is when it last did
-    anything before, ISO 8601; empty if it never did."""
+    """The events of one assistant that are not written yet."""
 
     def __init__(self, store: MemoryStore, name: str, surface: str = SURFACE) -> None:
         self._store = store
@@ -33,11 +32,17 @@ class Trail:
         self._waiting: list[AuditEvent] = []
         self._written = time.monotonic()
         self._silent = False
-        self.last_came = ""
-        if store.is_owner:  # the trail is the owner's
-            times = [one.time for one in store.trail.events() if one.actor == self._actor]
-            self.last_came = max(times, default="")
+        self._came: str | None = None if store.is_owner else ""  # the trail is the owner's
+        if store.is_owner:
             store.report_to(self.hear)
+
+    def last_came(self) -> str:
+        """When it last did anything before, ISO 8601; empty if it never did, or is not the
+        owner's. A long trail is read when this is first asked for."""
+        if self._came is None:
+            times = [one.time for one in self._store.trail.events() if one.actor == self._actor]
+            self._came = max(times, default="")
+        return self._came
 
     def hear(self, action: str, opened: int, returned: int) -> None:
         """An action was done; alike ones of a minute are one event."""
@@ -61,6 +66,7 @@ class Trail:
         if not events:
             return
         try:
+            self.last_came()  # before this time is among them
             self._store.trail.keep(events, days=DAYS, most=EVENTS)
         except MemoryStoreError as error:
             if not self._silent:

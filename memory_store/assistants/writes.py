@@ -20,12 +20,15 @@ from memory_store.assistants.task_plan import DUE, day, tick
 from memory_store.errors import BadInputError
 from memory_store.records import Memory, MemoryChange, MemoryDraft, SearchResult
 from memory_store.store import MemoryStore
+from memory_store.text.token_count import tokens
 
 KNOWN = 0.93  # cosine from which a text says what a memory says already
 REPLACES = 0.70  # … from which it may take the place of an older one with a topic in common
 SHARED = 0.9  # of the pairs of words of two texts, from which they say the same
 COMPARED, COMPARED_WORDS = 1_000, 300  # characters of a new text that are looked for
 NEIGHBOURS = 5
+FACT = 100  # tokens of all that is added in one call, up to which it is embedded before the answer
+SHORTLY = "Found by its words now, and by its meaning shortly."
 
 
 def add(assistant: Assistant, given: Add) -> WereAdded:
@@ -35,7 +38,12 @@ def add(assistant: Assistant, given: Add) -> WereAdded:
     drafts = [
         _draft(assistant, new) for new, take in zip(given.memories, wanted, strict=True) if take
     ]
-    added = iter(assistant.adder.add_many(drafts))
+    later = assistant.embed_later if _is_long(drafts) else None
+    if later is not None and assistant.adder.model_state().embedder_name is None:
+        later = None
+    added = iter(assistant.adder.add_many(drafts, embed=later is None))
+    if later is not None:
+        later()
     return WereAdded(
         [
             Added(
@@ -45,8 +53,14 @@ def add(assistant: Assistant, given: Add) -> WereAdded:
                 may_replace=older,
             )
             for (known, older), take in zip(near, wanted, strict=True)
-        ]
+        ],
+        note="" if later is None else SHORTLY,
     )
+
+
+def _is_long(drafts: Sequence[MemoryDraft]) -> bool:
+    """Whether embedding them takes longer than a caller should wait."""
+    return sum(tokens(draft.text) for draft in drafts) > FACT
 
 
 def update(assistant: Assistant, given: Update) -> Updated:

@@ -14,6 +14,7 @@ import click
 
 from memory_store.cli.answers import opened_line, print_answer, title_of
 from memory_store.cli.failures import said_plainly
+from memory_store.cli.kept import Found, found_by_keeper, hand_over
 from memory_store.cli.options import (
     SCOPE,
     json_option,
@@ -28,6 +29,7 @@ from memory_store.cli.terminal import (
     DIM,
     SHORT_ID,
     colour_wanted,
+    is_elsewhere,
     printable,
     printable_line,
     styled,
@@ -49,10 +51,16 @@ class AskCommand(QueryCommand):
     """Says that there is no language model before it asks for a passphrase, and searches."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        if is_elsewhere():  # the model is of the process that asked
+            return super().invoke(ctx)
         missing = ctx.meta[MISSING] = _missing(ctx.params["model"])
         if missing is not None:
             click.echo(f"Error: {printable_line(said_plainly(missing) or '')}\n{INSTEAD}", err=True)
-        return super().invoke(ctx)
+        given = ctx.params
+        if (found := found_by_keeper(ctx)) is None:
+            return super().invoke(ctx)
+        _answer(found, given["model"], given["budget"], given["as_json"])
+        return None
 
 
 @vault_command(cls=AskCommand)
@@ -89,18 +97,34 @@ def ask(
     """
     words = " ".join(question)
     asked = text_or_stdin(words).strip() if words == "-" else words
-    missing = click.get_current_context().meta[MISSING]
     response = _found(store, asked, **options)
+    sent = click.get_current_context().meta.get(MISSING) is None
+    memories = store.found_again([row.id for row in response.rows]) if sent else ()
+    found = Found(response, tuple(memories))
+    if not hand_over(found):
+        _answer(found, model, budget, as_json)
+
+
+def _answer(found: Found, model: str | None, budget: int, as_json: bool) -> None:
+    """Have the model answer, and print it; or print what was found, where there is none."""
+    missing = click.get_current_context().meta[MISSING]
+    response = found.response
     if missing is not None:
         if as_json:
             write_json({**response.as_dict(), "ok": False, "answer": None, "error": str(missing)})
         else:
             print_answer(response)
         click.get_current_context().exit(1)
+    from memory_store.search.answer.cited_answer import answer
+
     streaming = not as_json and sys.stdout.isatty()
     try:
-        answer = store.answer(
-            response, model=model, budget=budget, on_text=_show_piece if streaming else None
+        said = answer(
+            response,
+            found.memories,
+            model=model,
+            budget=budget,
+            on_text=_show_piece if streaming else None,
         )
     except ModelUnavailableError as error:
         if as_json:
@@ -109,11 +133,11 @@ def ask(
             print_answer(response)
         raise
     if as_json:
-        write_json(answer.as_dict())
-    elif answer.text is None:
+        write_json(said.as_dict())
+    elif said.text is None:
         print_answer(response)  # says that nothing was found
     else:
-        _print(answer, shown=streaming)
+        _print(said, shown=streaming)
 
 
 def _missing(model: str | None) -> ModelUnavailableError | None:

@@ -6,6 +6,7 @@ path. What is not part of the protocol goes to standard error.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -97,17 +98,22 @@ def _serve(
     require_sdk()
     from memory_store.assistants.allowance import Allowance
     from memory_store.assistants.assistant import Assistant, only
-    from memory_store.assistants.server import serve
     from memory_store.assistants.trail import Trail
 
-    def serving(store: MemoryStore) -> Serving:
+    def serving(store: MemoryStore, embed: Callable[[], None] | None) -> Serving:
         trail = Trail(store, name)
-        limited = only(store, collection)
         assistant = Assistant(
-            limited, access, name, allowance=Allowance(), last_came=trail.last_came
+            only(store, collection),
+            access,
+            name,
+            allowance=Allowance(),
+            last_came=trail.last_came,
+            embed_later=embed,
         )
 
         def until_it_leaves(*streams: TextIO) -> None:
+            from memory_store.assistants.server import serve
+
             try:
                 serve(assistant, database.stem, *streams)
             finally:
@@ -118,10 +124,13 @@ def _serve(
     lent = click.get_current_context().find_object(Lent)
     if lent is not None:
         with lent.to(database, key_file, passphrase=False) as store:
-            lent.later.append(serving(store.apart()))
+            lent.later.append(serving(store.apart(), lent.embed))
         return
     with open_store(database, key_file=key_file) as store:
-        serving(store)()
+        from memory_store.late_vectors import embedding_beside
+
+        with embedding_beside(store, lambda line: click.echo(line, err=True)) as embed:
+            serving(store, embed)()
 
 
 def _check(client: str | None) -> None:

@@ -131,12 +131,14 @@ class Lent(Struct, frozen=True):
     """An open vault that commands are done on one after another: see ``keeper_process``.
 
     ``key_files`` are those that a command may name and mean the key that it was opened with.
-    ``later`` is what a command leaves to be done when it has ended, and others may go on.
+    ``later`` is what a command leaves to be done when it has ended, and others may go on. ``embed``
+    begins to embed in the background what has no vectors.
     """
 
     store: Any
     key_files: tuple[str, ...]
     later: list[Serving] = field(default_factory=list)
+    embed: Callable[[], None] | None = None
 
     def to(
         self, database: Path, key_file: Path | None, passphrase: bool

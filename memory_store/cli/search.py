@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
+from memory_store.cli.kept import TYPED, Found, done_by_keeper, hand_over, search_by_keeper
 from memory_store.cli.options import (
     SCOPE,
     Lent,
@@ -25,7 +26,7 @@ from memory_store.cli.options import (
     vault_command,
 )
 from memory_store.cli.rows import write_json, write_rows
-from memory_store.cli.terminal import SHORT_ID, here_only, printable_line
+from memory_store.cli.terminal import SHORT_ID, here_only, is_elsewhere, printable_line
 from memory_store.cli.vault_argument import VaultCommand, names_a_vault
 from memory_store.errors import BadInputError
 from memory_store.records import RESULT_COLUMNS, SearchResult, search_request
@@ -56,8 +57,10 @@ class QueryCommand(VaultCommand):
     def invoke(self, ctx: click.Context) -> Any:
         folder = ctx.params.get("in_folder")
         if folder is None:
-            if ctx.params.get("interactive"):  # before a passphrase is asked for
-                _refuse_without_terminal()
+            if ctx.params.get("interactive") and not is_elsewhere():
+                _refuse_without_terminal()  # before a passphrase is asked for
+                if (search := search_by_keeper(ctx)) is not None:
+                    return _choose_kept(ctx, search)
             return super().invoke(ctx)
         here_only("a folder")
         _refuse_what_needs_a_vault(ctx.params)
@@ -69,6 +72,7 @@ class QueryCommand(VaultCommand):
             return copy_context().run(super().invoke, ctx)  # its name is a vault's here alone
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[TYPED] = list(args)
         ctx.default_map = _usual_options()
         if "--" not in args:
             queries = [a for a in args if re.match(r'-(?!-)\S*\s|-"', a)]
@@ -202,7 +206,10 @@ def _refuse_without_terminal() -> None:
 
 def _choose(store: MemoryStore, words: str, options: dict[str, Any]) -> None:
     """Search while you type, then show or edit the memory that you choose."""
-    here_only("a choice")
+    if is_elsewhere():  # one query of a choice that is made there
+        if query := sys.stdin.read().strip():
+            hand_over(Found(store.search(search_request(query, **options))))
+        return
     from memory_store.cli.memories import edit_at_terminal, show_memory
     from memory_store.cli.picker import pick
 
@@ -215,6 +222,16 @@ def _choose(store: MemoryStore, words: str, options: dict[str, Any]) -> None:
         click.echo(f"{memory.id} is now version {memory.version}")
     else:
         show_memory(store, memory)
+
+
+def _choose_kept(ctx: click.Context, search: Callable[[str], SearchResponse]) -> None:
+    """The same, in a vault that is kept open: a keeper shows or edits what you choose."""
+    from memory_store.cli.picker import pick
+
+    picked = pick(search, " ".join(ctx.params["query"]))
+    if picked is not None:
+        does = "edit" if picked.edit else "get"
+        ctx.exit(done_by_keeper([does, str(ctx.params["database"]), picked.id]))
 
 
 def _page(store: MemoryStore, asked: SearchRequest, page: int) -> SearchResponse:

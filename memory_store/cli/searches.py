@@ -10,16 +10,19 @@ from memory_store.cli.options import SCOPE, json_option, request_options, row_op
 from memory_store.cli.rows import write_answer, write_json, write_rows
 from memory_store.cli.search import QueryCommand, show_answer
 from memory_store.cli.terminal import columns, printable_line, shortened
-from memory_store.records import search_request
+from memory_store.records import HOLDER, search_request
 
 if TYPE_CHECKING:
     from memory_store.records import SavedSearch
     from memory_store.store import MemoryStore
 
 COLUMNS = ("id", "name", "owner", "search", "created", "feed")
-OWNER = "root"  # whom `serve` and `datasette --root` sign in
 actor_option = click.option(
-    "--actor", metavar="NAME", default=OWNER, show_default=True, help="Whose: an actor of Datasette"
+    "--actor",
+    metavar="NAME",
+    default=HOLDER,
+    show_default=True,
+    help="Whose: an actor of Datasette",
 )
 
 
@@ -153,7 +156,7 @@ def _line(one: SavedSearch) -> str:
     options = " ".join(f"--{key} {_words(value)}" for key, value in said.items() if key != "q")
     what = " ".join(part for part in (said["q"], options) if part)
     marks = "  (feed)" if one.feed else ""
-    whose = "" if one.owner == OWNER else f"  ({one.owner})"
+    whose = "" if one.owner == HOLDER else f"  ({one.owner})"
     return shortened(printable_line(f"{one.name}: {what}{whose}{marks}"), columns())
 
 

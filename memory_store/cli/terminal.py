@@ -87,9 +87,14 @@ def seen_by(terminal: Terminal) -> Iterator[None]:
         _elsewhere.reset(token)
 
 
+def is_elsewhere() -> bool:
+    """Whether this process works for another one, which has the terminal."""
+    return _elsewhere.get() is not None
+
+
 def here_only(what: str) -> None:
     """Raise HereOnly in a process that works for others."""
-    if _elsewhere.get() is not None:
+    if is_elsewhere():
         raise HereOnly(what)
 
 

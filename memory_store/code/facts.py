@@ -46,6 +46,11 @@ def path_kinds(path: str) -> tuple[str, ...]:
     return tuple(kind for kind, is_one in kinds.items() if is_one)
 
 
+def is_noise(path: str) -> bool:
+    """Whether a file is a test or an example, by its path."""
+    return bool({TESTS, EXAMPLES}.intersection(path_kinds(path)))
+
+
 def _is_test_name(name: str) -> bool:
     """``test_a.py``, ``a_test.go``, ``a.test.ts``, ``a.spec.js``, ``ATest.java``."""
     return not name.lower().endswith(_PROSE) and _TEST_NAME.match(name) is not None

@@ -1,13 +1,13 @@
 """The batch an import is filling: written whole, in one transaction, when it is full or late.
 
 Boundary: plain drafts pass through, and are sealed below. A killed import has lost at most the
-batch at work.
+batch at work; of source code that a second process reads, two of them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -43,6 +43,16 @@ class Pending(Struct, frozen=True):
     kind: str
 
 
+class _Accepted(Struct, frozen=True):
+    """A batch whose drafts are memories now: those that were ``refused`` with the reason, by their
+    place; and the files that it completes."""
+
+    pending: Sequence[Pending]
+    marks: Sequence[FileMark]
+    memories: Sequence[tuple[Memory, Origin]]
+    refused: Mapping[int, str]
+
+
 class Batch:
     """Drafts that were read and are not written yet, and the files that are read to their end.
 
@@ -62,14 +72,16 @@ class Batch:
         self._size = 1 if self.embeds else UNEMBEDDED_BATCH
         self._replaced: set[str] = set()
         self._change = Change(BY_IMPORT, skipped=self._replaced)
+        self._before: _Accepted | None = None
         self._begin()
 
     def _begin(self) -> None:
         self._pending: list[Pending] = []
         self.marks: list[FileMark] = []
         self._characters = 0
-        self.origins: set[bytes | None] = set()
-        self.ids: set[str] = set()
+        before = self._before.pending if self._before is not None else ()
+        self.origins: set[bytes | None] = {one.origin.origin for one in before}
+        self.ids: set[str] = {one.draft.id.lower() for one in before if one.draft.id}
         self._began = time.monotonic()
 
     @property
@@ -79,7 +91,7 @@ class Batch:
 
     def __bool__(self) -> bool:
         """Whether a draft waits to be written."""
-        return bool(self._pending)
+        return bool(self._pending or self._before)
 
     def put(self, pending: Pending) -> None:
         """Add a draft, and write the batch if it is full or late now."""
@@ -92,32 +104,50 @@ class Batch:
         full = len(self._pending) >= self._size * BATCH_MEMORIES
         late = time.monotonic() - self._began > BATCH_SECONDS
         if full or late or self._characters >= self._size * BATCH_CHARACTERS:
-            self.flush()
+            self._advance()
 
     def flush(self) -> None:
         """Write what is in it and mark the files it completes, in one transaction."""
+        self._advance()
+        with self._vault.gate.entered():
+            self._write_before()
+
+    def _advance(self) -> None:
+        """Write what is in it; where a second process reads it meanwhile, the batch before."""
         with self._vault.gate.entered():
             if self._pending or self.marks:
-                self._job.stopped()
-                self._write(self._pending, self.marks)
+                ready = self._accepted(self._pending, self.marks)
+                ahead = self._preparer.begin([memory for memory, _ in ready.memories])
+                self._write_before()
+                self._before = ready
+                if not ahead:
+                    self._write_before()
             self._begin()
 
-    def _write(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> set[bytes | None]:
+    def _write_before(self) -> None:
+        if self._before is not None:
+            self._job.stopped()
+            before, self._before = self._before, None
+            self._write(before)
+
+    def _write(self, batch: _Accepted) -> set[bytes | None]:
         """Write and count a batch; of one that holds a taken id, all the others.
 
         Returns the files of what was not written.
         """
-        refused: dict[int, str] = {}
+        pending, marks, refused = batch.pending, batch.marks, dict(batch.refused)
         try:
             if not self._job.request.dry_run:
-                refused = self._store(pending, marks)
+                self._store(batch)
         except ConflictError:
             if not pending:
                 raise
             if len(pending) > 1:
                 half = len(pending) // 2
-                torn = self._write(pending[:half], ()) | self._write(pending[half:], ())
-                return torn | self._write((), [mark for mark in marks if mark.tag not in torn])
+                torn = self._write(self._accepted(pending[:half], ()))
+                torn |= self._write(self._accepted(pending[half:], ()))
+                left = [mark for mark in marks if mark.tag not in torn]
+                return torn | self._write(self._accepted((), left))
             refused[0] = "its id is taken, or it was changed by another writer meanwhile"
         for number, item in enumerate(pending):
             if number in refused:
@@ -131,30 +161,34 @@ class Batch:
         self._job.written(self._counts.report())
         return {pending[number].origin.file for number in refused}
 
-    def _store(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> dict[int, str]:
-        """Write a batch in one transaction. Returns which drafts were refused, and why.
-
-        Raises ConflictError, nothing written, where an id is taken or a memory was changed.
-        """
+    def _accepted(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> _Accepted:
+        """A batch with its memories; of a dry run, with none."""
         refused: dict[int, str] = {}
         accepted = []
-        for number, item in enumerate(pending):
+        for number, item in enumerate(() if self._job.request.dry_run else pending):
             try:
                 through = item.origin.through or self._ledger.collection
                 accepted.append((self._memory(item), replace(item.origin, through=through)))
             except BadInputError as error:
                 refused[number] = str(error)
+        return _Accepted(pending, marks, accepted, refused)
+
+    def _store(self, batch: _Accepted) -> None:
+        """Write a batch in one transaction.
+
+        Raises ConflictError, nothing written, where an id is taken or a memory was changed.
+        """
+        accepted = batch.memories
         prepared = self._preparer.prepare(accepted)
-        torn = {pending[number].origin.file for number in refused}
+        torn = {batch.pending[number].origin.file for number in batch.refused}
 
         def mark_files(storage: Storage) -> None:
-            self._ledger.mark(storage, [one for one in marks if one.tag not in torn])
+            self._ledger.mark(storage, [one for one in batch.marks if one.tag not in torn])
 
         write_batch(self._vault, prepared, self._preparer.model, self._change, mark_files)
         self._replaced.update(memory.id for memory, _ in accepted if memory.version > 1)
         self._ledger.note_sources()
         self._counts.list_ids([memory.id for memory, _ in accepted])
-        return refused
 
     def _memory(self, item: Pending) -> Memory:
         collection = self._ledger.collection

@@ -78,6 +78,7 @@ class Ledger:
         self._known: dict[str, Source | None] = {}
         self._contents: dict[str, dict[bytes, list[bytes]]] = {}
         self._renamed: set[bytes] = set()
+        self._expected: dict[bytes, tuple[bytes, str, int]] = {}
 
     def file_tag(self, root: str | Path, ref: str) -> bytes:
         """The keyed tag of a file: of its source and of its path from there."""
@@ -86,8 +87,17 @@ class Ledger:
 
     def known_file(self, tag: bytes) -> KnownFile | None:
         """The file of that tag, if any member has imported it into this collection."""
+        if tag in self._expected:
+            return KnownFile(*self._expected.pop(tag))
         row = self.vault.reader().files.known(tag, self.vault.keyring.readable())
         return KnownFile(*row) if row is not None else None
+
+    def expect(self, path: str) -> None:
+        """Look up all files of a source at once, for an import of many of them."""
+        source = self.source_of(path)
+        if source is not None:
+            readable = self.vault.keyring.readable()
+            self._expected |= self.vault.reader().files.known_of(source.id, readable)
 
     def is_of(self, known: KnownFile, path: str) -> bool:
         """Whether a known file was last imported by that source of this principal and machine."""
@@ -262,7 +272,8 @@ class Ledger:
             for memory, collection, *stored in self.vault.reader().origins.of_source(
                 known.id, keyring.openable()
             )
-            if Origin.proven(keyring.of(collection), memory, self.collection, stored) is not None
+            if (stored[2] in records or stored[2] not in files)  # else it is there, proven or not
+            and Origin.proven(keyring.of(collection), memory, self.collection, stored) is not None
         ]
         there = files
         if any(file not in files for *_, file in rows):

@@ -1,8 +1,8 @@
 """The course of an import: find the files, recognise what is known, read and write the rest.
 
 Boundary: plain text of the files passes through, one batch at a time, and is written sealed. A
-batch is one transaction: an import that is killed has lost at most the batch at work, and goes on
-from there when it is run again.
+batch is one transaction: an import that is killed has lost at most the batch at work (of source
+code that a second process reads, two of them), and goes on from there when it is run again.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 STDIN = "-"
+MANY = 100  # files: what is known of them is looked up at once
 NO_GRAMMARS = (
     "no grammars, source code is cut by lines and outlined by the look of them. "
     f"Try: {grammars.EXTRA}"
@@ -108,6 +109,10 @@ class _Import:
         files = list(_found_files(self.request, self.counts))
         if any(file.kind == CODE for _, file in files) and not grammars.installed():
             self.counts.hints.append(NO_GRAMMARS)
+        if len(files) >= MANY:
+            with self.ledger.vault.gate.entered():
+                for source in every:
+                    self.ledger.expect(source)
         steps = _Steps(self.batch, len(files), self.job)
         self.preparer.embedded = steps.while_embedding
         for done, (source, file) in enumerate(files):

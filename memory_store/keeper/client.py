@@ -59,11 +59,14 @@ WRITES = (
     *("add", "edit", "done", "reopen", "delete", "undo", "trash", "publish"),
     *("collections", "sources", "searches"),
 )
+FINDS = ("ask", "search")
+"""Commands that go on here with what a keeper finds, as a choice or a language model's answer."""
 COMMAND, ASSISTANT = "command", "mcp"
 """Kinds of what a keeper is asked to do; the second is a command, too."""
 OF_ENTRIES = ("install", "doctor")  # the words of mcp that serve no assistant
-LOCAL = ("--help", "-h", "-i", "--interactive", "--in", "--passphrase", "--expander")
+LOCAL = ("--help", "-h", "--in", "--passphrase", "--expander")
 """Words of what a command does itself."""
+CHOICE = ("-i", "--interactive")  # of what it goes on with
 
 CONNECT_SECONDS = 1.0
 ACCEPT_SECONDS = 3.0
@@ -86,7 +89,7 @@ def answered(words: list[str], page: Callable[[list[str]], None], editing: Editi
     what opens a text in an editor, each time it is called.
     """
     kept = _command(words)
-    if kept is None or set(words) & set(LOCAL):
+    if kept is None or set(words) & {*LOCAL, *CHOICE}:
         return None
     connection = connected(words[1:])
     if connection is None:
@@ -97,6 +100,40 @@ def answered(words: list[str], page: Callable[[list[str]], None], editing: Editi
         except KeyboardInterrupt:
             _write(2, b"\nStopped.\n" if sys.stderr.isatty() else b"Stopped.\n")
             return EXIT_INTERRUPTED
+
+
+def printed(words: list[str], given: bytes) -> tuple[int, bytes, bytes] | None:
+    """Exit code, standard output and standard error of one of :data:`FINDS` that a keeper does.
+
+    ``None`` where none does it. ``given`` is what it reads from standard input, if it is not left
+    to this process's own.
+    """
+    if set(words) & set(LOCAL):
+        return None
+    connection = connected(words[1:])
+    if connection is None:
+        return None
+    with connection:
+        try:
+            doing = Doing(words[0], words, _shown_later, _edited_later, given)
+            kind, data, pieces = doing.exchanged(connection)
+        except OSError:
+            return None
+    if kind != EXIT:
+        _say_why(data)
+        return None
+    out, err = (b"".join(data for place, data in pieces if place == one) for one in (OUT, ERR))
+    return int(data), out, err
+
+
+def _shown_later(lines: list[str]) -> None:
+    """None of these commands shows pages, or opens an editor, before it goes on here."""
+
+
+def _edited_later(text: str) -> AbstractContextManager[Callable[[], str]]:
+    from contextlib import nullcontext
+
+    return nullcontext(lambda: text)
 
 
 def _command(words: list[str]) -> str | None:
@@ -184,7 +221,12 @@ class Doing:
     """
 
     def __init__(
-        self, kept: str, words: list[str], page: Callable[[list[str]], None], editing: Editing
+        self,
+        kept: str,
+        words: list[str],
+        page: Callable[[list[str]], None],
+        editing: Editing,
+        given: bytes = b"",
     ) -> None:
         self._kept = kept
         self._words = words
@@ -192,7 +234,7 @@ class Doing:
         self._editing = editing
         self._answers: list[tuple[str, str]] = []
         self._edited: int | None = None
-        self._given = b""
+        self._given = given
         self._shown: list[tuple[bytes, bytes]] = []
         self._accepted = False
 
@@ -204,7 +246,7 @@ class Doing:
         with ExitStack() as ending:
             while True:
                 try:
-                    kind, data, pieces = self._exchanged(connection)
+                    kind, data, pieces = self.exchanged(connection)
                 except OSError:
                     if self._kept not in WRITES or not self._accepted:
                         return None
@@ -248,14 +290,14 @@ class Doing:
         self._answers.append((shown, line.rstrip("\n")))
         return True
 
-    def _exchanged(
+    def exchanged(
         self, connection: socket.socket
     ) -> tuple[bytes, bytes, list[tuple[bytes, bytes]]]:
         """The last frame of a keeper's answer, and what the command wrote before."""
         doing = ASSISTANT if self._kept == ASSISTANT else COMMAND
         from_input = "-" in self._words
         asked = {**facts(self._words), "kind": doing, "terminal": terminal()}
-        asked["input"] = from_input or self._edited is not None
+        asked["input"] = from_input or self._edited is not None or bool(self._given)
         asked |= {"answers": self._answers, "edited": self._edited}
         connection.settimeout(ACCEPT_SECONDS)
         send(connection, ASKED, json.dumps(asked).encode())

@@ -14,7 +14,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -27,7 +27,7 @@ from memory_store.cli.failures import EXIT_FAILED, EXIT_NO_KEY
 from memory_store.cli.options import Lent, Serving
 from memory_store.cli.terminal import EditorWantedError, HereOnly, seen_by
 from memory_store.cli.terminal import Terminal as Seen
-from memory_store.keeper.client import ASSISTANT, DATABASE_VARIABLE, READS, WRITES
+from memory_store.keeper.client import ASSISTANT, DATABASE_VARIABLE, FINDS, READS, WRITES
 from memory_store.keeper.frames import EDIT, ERR, EXIT, OUT, PAGE, PERSON, RAW, YOURSELF
 from memory_store.store import MemoryStore
 
@@ -86,12 +86,14 @@ class AskPerson(HereOnly):
 class Commands:
     """Does commands on one open store."""
 
-    def __init__(self, store: MemoryStore, key_files: tuple[str, ...]) -> None:
-        for name in (*READS, *WRITES):  # all code that runs here is loaded before any of it
+    def __init__(
+        self, store: MemoryStore, key_files: tuple[str, ...], embed: Callable[[], None]
+    ) -> None:
+        for name in (*READS, *WRITES, *FINDS):  # all code that runs here is loaded before any of it
             main.get_command(click.Context(main), name)
         for module in LATER:
             import_module(f"memory_store.{module}")
-        self._lent = Lent(store, key_files)
+        self._lent = Lent(store, key_files, embed=embed)
         self._one_at_a_time = threading.Lock()
 
     def opened_by(self, key_file: str) -> bool:
@@ -131,7 +133,7 @@ def _exit_code(kind: str, words: list[str], lent: Lent) -> int:
         name = whole_name(words[0])
     except click.UsageError:
         raise HereOnly("command") from None
-    if name not in ((ASSISTANT,) if kind == ASSISTANT else (*READS, *WRITES)):
+    if name not in ((ASSISTANT,) if kind == ASSISTANT else (*READS, *WRITES, *FINDS)):
         raise HereOnly("command")
     try:
         main.main(words, "memory-store", obj=lent)

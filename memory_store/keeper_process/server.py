@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +67,13 @@ class Server:
     def __init__(self, store: MemoryStore, kept: Kept) -> None:
         self._store = store
         self._kept = kept
-        self._commands = Commands(store, kept.key_files)
         self._begun = self._used = _now()
         self._ending = threading.Event()
         self._places = threading.BoundedSemaphore(MOST_AT_ONCE)
         self._working = 0
         self._threads: list[threading.Thread] = []
         self._embedding = BackgroundEmbedding(store, lambda _: None, self._begin)
+        self._commands = Commands(store, kept.key_files, self._embedding.begin)
         self._assistants: set[socket.socket] = set()
         self._count = threading.Lock()
         self._facts = facts(())
@@ -125,6 +126,7 @@ class Server:
         """Answer until it is time to end."""
         self._begun = self._used = _now()
         self._embed()
+        threading.Thread(target=_load_assistants, name="loading", daemon=True).start()
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
@@ -268,6 +270,12 @@ class Server:
         self._ending.set()
         with suppress(BlockingIOError):
             self._waking.send(b"\0")
+
+
+def _load_assistants() -> None:
+    """Import what serves an assistant, which takes a second, before the first one comes."""
+    with suppress(ImportError):  # the extra is not installed: an assistant is told
+        import_module("memory_store.assistants.server")
 
 
 class Said(io.TextIOWrapper):

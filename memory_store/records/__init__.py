@@ -54,7 +54,7 @@ from memory_store.records.review import (
     ReviewedPair,
     SuggestedTopic,
 )
-from memory_store.records.saved_searches import SavedSearch
+from memory_store.records.saved_searches import HOLDER, SavedSearch
 from memory_store.records.searches import (
     RESULT_COLUMNS,
     Match,

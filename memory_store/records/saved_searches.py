@@ -8,6 +8,10 @@ from msgspec import Struct
 
 from memory_store.records.request import SearchRequest, read_request
 
+HOLDER = "root"
+"""The actor who holds the vault's key: whom ``serve`` and ``datasette --root`` sign in. Whose saved
+searches are of a terminal, and of a browser that sent the vault's secret and has no actor."""
+
 
 class SavedSearch(Struct, frozen=True):
     """A search under a name, and the actor whose it is.

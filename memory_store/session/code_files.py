@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from memory_store.code.facts import is_noise
 from memory_store.code.import_graph import ImportGraph, SourceFile, import_graph
 from memory_store.code.symbols import FileSymbols, Symbol, is_current
 from memory_store.index.outlines import OUTLINES, Outline
@@ -75,6 +76,16 @@ class CodeFiles:
                 if name in self.defined:
                     found[name].append(Use(place, tuple(lines)))
         return dict(found)
+
+    @cached_property
+    def lines_used(self) -> dict[str, int]:
+        """A name that is defined here → how many lines use it."""
+        return {name: sum(len(use.lines) for use in uses) for name, uses in self.used.items()}
+
+    @cached_property
+    def noise(self) -> tuple[bool, ...]:
+        """Whether each file is a test or an example, by its path."""
+        return tuple(is_noise(file.path) for file in self.files)
 
     @cached_property
     def by_id(self) -> dict[str, int]:

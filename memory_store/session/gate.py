@@ -10,14 +10,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 
 from memory_store.errors import LockedError
 
 
 class Gate:
-    """Counts the threads that use a vault. Entering again from inside is free."""
+    """Counts the threads that use a vault. Entering again from inside is free.
 
-    def __init__(self) -> None:
+    ``one_at_a_time``: a thread that enters waits until no other is inside.
+    """
+
+    def __init__(self, *, one_at_a_time: bool = False) -> None:
+        self._most: float = 1 if one_at_a_time else inf
         self._condition = threading.Condition()
         self._inside = 0
         self._closed = False
@@ -30,6 +35,7 @@ class Gate:
         depth = getattr(self._local, "depth", 0)
         if depth == 0:
             with self._condition:
+                self._condition.wait_for(lambda: self._closed or self._inside < self._most)
                 if self._closed:
                     raise LockedError("the vault is locked: unlock it with its key to go on")
                 self._inside += 1
@@ -63,6 +69,7 @@ class Gate:
             if self._closed:
                 return self._inside <= mine
             self._closed = True
+            self._condition.notify_all()
             while self._inside > mine and (left := deadline - time.monotonic()) > 0:
                 self._condition.wait(left)
             if self._inside > 0:

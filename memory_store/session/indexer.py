@@ -104,7 +104,7 @@ class Indexer:
         """Index entries for a batch; memories stay in order."""
         keyring, prepared = self._vault.keyring, dict[str, IndexEntry]()
         collections = dict.fromkeys(memory.collection for memory, _ in batch)
-        self._read_beside([memory for memory, _ in batch if is_source(memory)])
+        self.begin([memory for memory, _ in batch])
         for collection in collections:
             items = [indexable(keyring, one) for one, _ in batch if one.collection == collection]
             entries = self._entries(collection, items, self._making(collection)[0])
@@ -114,8 +114,10 @@ class Indexer:
             for memory, origin in batch
         ]
 
-    def _read_beside(self, sources: Sequence[Memory]) -> None:
-        """Have a second processor, if there is one, begin with many files of source code."""
+    def begin(self, memories: Sequence[Memory]) -> bool:
+        """Have a second processor, if there is one, begin with many files of source code; whether
+        it does."""
+        sources = [one for one in memories if is_source(one)]
         if self._sources is None and sum(len(one.text) for one in sources) >= WORTH_A_PROCESS:
             from memory_store.models.embedder import default_threads
             from memory_store.session.source_process import SourceProcess
@@ -123,6 +125,7 @@ class Indexer:
             self._sources = SourceProcess(self._parts) if default_threads() > 1 else None
         if self._sources is not None:
             self._sources.begin(sources)
+        return self._sources is not None and bool(sources)
 
     def _parts(self, memory: Memory) -> SourceParts:
         return source_parts(memory, self._counter)

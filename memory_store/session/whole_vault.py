@@ -69,7 +69,7 @@ class WholeVault:
         self.access = access
         self.vault = vault
         self.keyring = keyring
-        self.gate = Gate()
+        self.gate = Gate(one_at_a_time=access.in_memory)  # whose readers see what is half written
         self.when_cleared_up: Callable[[], None] = lambda: None
         self._writer = Storage.open(path, access=access)
         if not access.read_only:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from memory_store.assistants import clients
 from memory_store.assistants.clients import BEFORE, CLIENTS
 from memory_store.cli import main
 from memory_store.store import MemoryStore
@@ -86,10 +87,47 @@ def test_installed_again_the_last_one_counts(
         assert (data["model"], data["tools"]) == ("x", {"web": True})
 
 
+COMMENTED = """// Settings, see https://example.org/docs
+{
+  "theme": "dark", /* at night, "too" */
+  KEY: {
+    // one of my own
+    "other": {"command": "x", "args": ["// no comment", "/* nor this */",]},
+  },
+  "last": [1, 2,], // with a comma
+}
+"""
+
+
+@pytest.mark.parametrize("client", ["zed", "vscode", "cursor"])
+@pytest.mark.parametrize(
+    "servers", [COMMENTED, "{\n  // nothing yet\n}\n", "{}", '{"KEY": {}}', ""]
+)
+def test_comments_and_all_else_stay_as_they_were(
+    home: Path, store: MemoryStore, key_file: Path, client: str, servers: str
+) -> None:
+    path, key = CLIENTS[client].path(), CLIENTS[client].key
+    path.parent.mkdir(parents=True)
+    before = servers.replace("KEY:", f'"{key}":').replace("KEY", key)
+    path.write_text(before)
+    for flags in ((), ("--write",)):  # the second time the entry is there
+        result = install(store, key_file, client, *flags)
+        assert result.exit_code == 0, result.output
+        after = path.read_text()
+        (found,) = clients.installed(client).values()
+        assert ("--write" in found.args) is bool(flags)
+        kept = iter(after.splitlines())
+        assert all(line in kept for line in before.splitlines() if "/" in line)
+        assert after.count("memory_store") == 1
+    assert '"memories-notes": {' in after
+
+
 @pytest.mark.parametrize(
     ("client", "text"),
     [
-        ("zed", '{ // mine\n "theme": "dark" }'),
+        ("zed", '{ "theme": "dark" /* without an end }'),
+        ("vscode", '{"servers": {'),
+        ("gemini", '{"mcpServers": []}'),
         ("codex", "[broken"),
         ("codex", "[mcp_servers]\nmemories-notes = {}\n"),
         ("cursor", '["a list"]'),
@@ -104,6 +142,7 @@ def test_what_cannot_be_changed_without_loss_is_left_alone(
     result = install(store, key_file, client)
     assert result.exit_code == 2
     assert "--print" in result.output
+    assert str(path) in result.output
     assert path.read_text() == text
 
 

@@ -6,6 +6,8 @@ import json
 from typing import Any
 
 import pytest
+from injections import INJECTIONS, fields_with
+from msgspec.structs import replace
 
 from memory_store.access import Grants
 from memory_store.assistants.assistant import Assistant
@@ -90,6 +92,30 @@ def test_an_answer_keeps_its_budget_and_says_where_to_go_on(shop: MemoryStore, b
     for name, given in {"code_context": {}, "code_outline": {"file": "keys.py"}}.items():
         found = call(helper, name, {**given, "budget": budget})
         assert len(json.dumps(found, separators=(",", ":"))) <= 4 * budget
+
+
+def test_code_that_instructs_is_data_like_any_other(shop: MemoryStore) -> None:
+    before = [(one.name, one.description, one.schema()) for one in tools_of(Assistant(shop))]
+    lines = [f"# {line}" for text in INJECTIONS for line in text.splitlines()]
+    text = "\n".join(["from keys import turn", *lines, "def lift(key):", *lines, "    turn(key)"])
+    draft = MemoryDraft(text, type="code", ref="lift.py", metadata={"language": "python"})
+    shop.add_many([replace(draft, collection="shop")], embed=False)
+    helper = Assistant(shop)
+    answers = [
+        call(helper, name, given)
+        for name, given in {
+            "code_context": {},
+            "code_outline": {"file": "lift.py"},
+            "code_symbols": {"name": "lift"},
+            "code_impact": {"of": "keys.py"},
+            "code_read": {"file": "lift.py"},
+        }.items()
+    ]
+    for text in INJECTIONS:
+        words = text.splitlines()[0]
+        assert {name for one in answers for name in fields_with(words, one)} <= {"lines"}
+        assert fields_with(words, answers[-1])
+    assert before == [(one.name, one.description, one.schema()) for one in tools_of(helper)]
 
 
 def test_a_pattern_finds_code_and_says_where_it_stands(shop: MemoryStore) -> None:

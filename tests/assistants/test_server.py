@@ -13,7 +13,10 @@ from typing import Any
 
 import anyio
 import pytest
+from injections import INJECTIONS
 
+from memory_store.records import MemoryDraft
+from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
@@ -79,6 +82,48 @@ async def test_one_that_may_only_read_is_refused_in_words(
         refused = await session.call_tool("memory_add", {"memories": [{"text": "x"}]})
         assert refused.is_error
         assert "only read" in refused.content[0].text
+
+
+async def test_a_long_text_is_embedded_before_the_server_ends(
+    notes: MemoryStore, key_file: Path
+) -> None:
+    async with connected(notes, key_file, "--append-only") as session:
+        long = {"text": "The weir is inspected in May, and the mill in June. " * 60}
+        added = await session.call_tool("memory_add", {"memories": [long]})
+        assert "by its meaning shortly" in added.structured_content["note"]
+    assert notes.embedding().left == 0
+
+
+async def test_what_was_left_without_vectors_is_embedded_by_the_next_server(
+    notes: MemoryStore, key_file: Path
+) -> None:
+    notes.add_many([MemoryDraft("The weir is inspected in May")], embed=False)
+    async with connected(notes, key_file):
+        with anyio.fail_after(30):
+            while notes.embedding().left:
+                await anyio.sleep(0.02)
+
+
+async def test_nothing_that_a_memory_holds_reaches_what_describes_the_server(
+    store: MemoryStore,
+) -> None:
+    async def described() -> list[str]:
+        assistant = Assistant(store.limited_to(EVERYTHING), "write")
+        async with Client(server_for(assistant, "notes", one_at_a_time())) as client:
+            said = [
+                await client.list_tools(),
+                await client.list_prompts(),
+                await client.list_resources(),
+                await client.list_resource_templates(),
+            ]
+            return [str(client.instructions), *(one.model_dump_json() for one in said)]
+
+    before = await described()
+    for number, text in enumerate(INJECTIONS):
+        if text.isprintable():
+            store.collections.create(f"{number} {text}")
+        store.add(text, title=text, topics=[text.splitlines()[0]], type="preference")
+    assert await described() == before
 
 
 async def test_prompts_and_templates_say_what_they_are(notes: MemoryStore, key_file: Path) -> None:

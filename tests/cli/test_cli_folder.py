@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +122,25 @@ def test_a_folder_that_cannot_be_searched_is_named(
     monkeypatch.setattr(folders, "MOST_FILES", 3)
     too_large = refused("--in", str(mixed), "lease")
     assert "(3 files, 200 MB). Import it once: memory-store import" in too_large
+
+
+def test_a_store_in_memory_is_used_by_several_threads_at_once() -> None:
+    def writes(number: int) -> None:
+        for turn in range(6):
+            store.add(f"thread {number}, turn {turn}")
+
+    def reads(_: int) -> None:
+        for _ in range(6):
+            store.list(limit=3)
+            store.search("thread", mode="keyword")
+
+    with MemoryStore.in_memory() as store, ThreadPoolExecutor(4) as pool:
+        jobs = [pool.submit(work, number) for number, work in enumerate([writes, reads] * 2)]
+        for job in jobs:
+            job.result()
+        assert len(store.list()) == 12
+        for memory in store.every():  # who is inside may write
+            store.edit(memory.id, title="Read and written")
 
 
 def test_a_store_in_memory_takes_every_write() -> None:

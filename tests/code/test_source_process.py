@@ -5,13 +5,18 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
+from memory_store.records import Memory
 from memory_store.session import indexer
+from memory_store.session.source_parts import SourceParts, source_parts
+from memory_store.session.source_process import SourceProcess
 from memory_store.store import MemoryStore
 
 TREE = {
@@ -117,6 +122,42 @@ def test_a_second_process_has_no_secret_and_ends_with_an_import_that_is_stopped(
     assert known
     assert b"zanzibar" not in b"".join(known)
     assert reading() == []
+
+
+def test_what_either_process_makes_of_a_file_is_the_same_whichever_is_faster() -> None:
+    here = list[str]()
+
+    def parts(memory: Memory) -> SourceParts:
+        here.append(memory.id)
+        return source_parts(memory)
+
+    with closing(SourceProcess(parts)) as process:
+        for turn in range(10_000):
+            files = [source_file(f"{turn} {name}", name, text) for name, text in TREE.items()]
+            process.begin(files)
+            process.begin(files)  # as an import does that comes to them at last
+            made = [process.parts(one) for one in files]
+            assert [plain(one) for one in made] == [plain(source_parts(one)) for one in files]
+            if len(here) < (turn + 1) * len(files):
+                break  # the process has started, and made some of them
+    assert len(set(here)) == len(here)
+    assert len(here) < (turn + 1) * len(files)
+
+
+def source_file(number: str, name: str, text: str) -> Memory:
+    moment = "2026-01-01T00:00:00+00:00"
+    return Memory(number, "c", "code", name, text, (), moment, moment, ref=name)
+
+
+def plain(made: SourceParts) -> Any:
+    """What it says, whatever the order of the terms."""
+    terms = made.names.terms
+    counts = (
+        np.frombuffer(one, np.uint32).tolist() for one in (made.names.titles, made.names.bodies)
+    )
+    words = [terms[place] for place in np.frombuffer(made.names.parts, np.uint32).tolist()]
+    said = sorted(zip(terms, *counts, strict=True))
+    return bytes(made.outline), said, words, made.grams, {k: [*v] for k, v in made.facts.items()}
 
 
 def test_a_small_import_starts_no_process(vault: MemoryStore, tree: Path) -> None:

@@ -7,6 +7,8 @@ deleted notes (https://github.com/streetwriters/notesnook-importer/issues/273).
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -111,3 +113,54 @@ def test_other_folders_of_these_names_are_plain_notes(put: Put, here: Path) -> N
     put("Notes/Garden/Garden.txt", "Garden\nWater.")
     draft = read(".").only
     assert (draft.source, draft.text) == (None, "Garden\nWater.")
+
+
+NOTE = "x-coredata://1B2C/ICNote/p12"
+BODY = "<div><h1>Boat</h1></div><div>Paint the <b>hull</b></div><ul><li>red</li></ul>"
+
+
+@pytest.mark.parametrize("kind", ["array", "lines", "table"])
+def test_a_note_that_a_script_gave_as_html_is_one_by_its_address(
+    here: Path, put: Put, kind: str
+) -> None:
+    """As apple-notes-to-sqlite and scripts in JavaScript write them."""
+    pytest.importorskip("lxml", reason="the extra documents is not installed")
+    said = {"id": NOTE, "title": "Boat", "body": BODY}
+    if kind == "table":
+        times = ("2024-05-01T12:00:00", "2024-05-02T12:30:00")
+        with sqlite3.connect(here / "notes.db") as made:
+            made.execute("create table notes (id text primary key, created, updated, title, body)")
+            made.execute("insert into notes values (?, ?, ?, ?, ?)", (NOTE, *times, "Boat", BODY))
+        found = read("notes.db")
+    else:
+        said |= {"created": "2024-05-01T12:00:00Z", "modified": "2024-05-02T12:30:00Z"}
+        text = json.dumps([said]) if kind == "array" else f"{json.dumps(said)}\n" * 2
+        found = read(put("notes.json" if kind == "array" else "notes.ndjson", text))
+    boat = found.drafts[0]
+    assert (boat.source, boat.ref, boat.title) == ("Apple Notes", NOTE, "Boat")
+    assert boat.text == "# Boat\n\nPaint the **hull**\n\n- red"
+    assert (boat.created, boat.updated) == ("2024-05-01T12:00:00Z", "2024-05-02T12:30:00Z")
+
+
+def test_notes_read_from_the_database_of_apple_notes_keep_tables_and_say_what_is_locked(
+    rows: Callable[[str, str], Outcome],
+) -> None:
+    """As apple_cloud_notes_parser writes them, and apple-notes-liberator."""
+    note = {"note_id": 12, "uuid": "A-1", "title": "Boat", "plaintext": "Boat\n\ufffc\nCall Ada."}
+    note |= {"creation_time": "2024-05-01 12:00:00 -0400", "modify_time": "", "folder": "Home"}
+    note |= {"hashtags": ["#boat"], "is_pinned": True}
+    cells = [["rope", "9 m"], ["paint", "2 l"]]
+    locked = {"note_id": 13, "uuid": "A-2", "plaintext": "", "is_password_protected": True}
+    tables = [{"table": cells}, {"url": "https://example.org"}]
+    notes = {"12": {**note, "embedded_objects": tables}, "13": locked}
+    found = rows("all_notes_1.json", json.dumps({"folders": {}, "html": "", "notes": notes}))
+    (boat,) = found.drafts
+    table = "| rope | 9 m |\n| --- | --- |\n| paint | 2 l |"
+    assert boat.text == f"Boat\n\nCall Ada.\n\n{table}"
+    assert (boat.ref, boat.created, boat.topics) == ("A-1", "2024-05-01T16:00:00Z", ("boat",))
+    assert boat.metadata == {"folder": "Home", "pinned": True}
+    assert list(found.skips.values()) == ["locked by a password in Apple Notes"]
+
+    objects = [{"type": "TABLE", "data": cells}]
+    free = [{"title": "Boat", "text": "Call Ada.", "embeddedObjects": objects}]
+    assert rows("notes.json", json.dumps(free)).only.text == f"Call Ada.\n\n{table}"

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from reading_files import Outcome
 
+from memory_store.actions.export import export_markdown
 from memory_store.importing.converters import document, process
 from memory_store.store import MemoryStore
 
@@ -23,6 +24,10 @@ pytest.importorskip("pptx", reason="the extra documents is not installed")
 
 Rows = Callable[[str, bytes], Outcome]
 WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+OLE = b"\xd0\xcf\x11\xe0"  # begins office files of before 2007, and those with a password
+LOCKED = OLE + "EncryptedPackage".encode("utf-16-le")
 
 
 def zipped(files: dict[str, str | bytes]) -> bytes:
@@ -172,29 +177,33 @@ def test_a_page_loses_its_scripts_and_pictures_and_keeps_its_links(rows: Rows) -
     assert (draft.title, draft.metadata) == ("Keys", {"lang": "en"})
 
 
-def test_a_book_is_read_in_its_own_order(rows: Rows) -> None:
-    package = """<package xmlns="http://www.idpf.org/2007/opf"><metadata
+def book(**bodies: str) -> bytes:
+    """A book with a file for each chapter; they are listed in another order than they are read."""
+    items = "".join(
+        f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>'
+        for name in reversed(bodies)
+    )
+    spine = "".join(f'<itemref idref="{name}"/>' for name in bodies)
+    package = f"""<package xmlns="http://www.idpf.org/2007/opf"><metadata
         xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Bees</dc:title>
-        <dc:creator>Anna</dc:creator></metadata><manifest>
-        <item id="b" href="b.xhtml" media-type="application/xhtml+xml"/>
-        <item id="a" href="a.xhtml" media-type="application/xhtml+xml"/></manifest>
-        <spine><itemref idref="a"/><itemref idref="b"/></spine></package>"""
+        <dc:creator>Anna</dc:creator></metadata><manifest>{items}</manifest>
+        <spine>{spine}</spine></package>"""
     container = """<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
         <rootfile full-path="o/p.opf"/></rootfiles></container>"""
-    bodies = {
-        "a": "<h1>Bees</h1><p>for Ada</p><h2>3. <em>The hive</em></h2><p>words</p><h3>Wax</h3>",
-        "b": "<p>and on</p><h2>Honey</h2><pre><code># jars\n</code></pre><h2>Chapter the last</h2>",
-    }
     chapters = {f"o/{name}.xhtml": f"<html>{body}</html>" for name, body in bodies.items()}
-    book = {"META-INF/container.xml": container, "o/p.opf": package, **chapters}
-    draft = rows("bees.epub", zipped(book)).only
+    return zipped({"META-INF/container.xml": container, "o/p.opf": package, **chapters})
+
+
+def test_a_book_is_read_in_its_own_order(rows: Rows) -> None:
+    a = "<h1>Bees</h1><p>for Ada</p><h2>3. <em>The hive</em></h2><p>words</p><h3>Wax</h3>"
+    b = "<p>and on</p><h2>Honey</h2><pre><code># jars\n</code></pre><h2>Part the last</h2>"
+    draft = rows("bees.epub", book(a=a, b=b)).only
     assert draft.text.replace("\n\n", "\n").splitlines() == [
-        *("# Bees", "for Ada", "## Chapter 3 · The hive", "words", "**Wax**"),
-        *("and on", "## Chapter 2 · Honey", "```", "# jars", "```", "## Chapter the last"),
+        *("# Bees", "for Ada", "## Chapter 3 · The hive", "words", "### Wax"),
+        *("and on", "## Chapter 2 · Honey", "```", "# jars", "```", "## Part the last"),
     ]
     assert (draft.title, draft.metadata) == ("Bees", {"chapters": "2", "author": "Anna"})
-    bare = {**book, "o/a.xhtml": "<p>One.</p>", "o/b.xhtml": "<p>Two.</p>"}
-    assert rows("bare.epub", zipped(bare)).only.text == (
+    assert rows("bare.epub", book(a="<p>One.</p>", b="<p>Two.</p>")).only.text == (
         "## Chapter 1\n\nOne.\n\n## Chapter 2\n\nTwo."
     )
 
@@ -232,6 +241,16 @@ def test_a_mailbox_is_a_memory_for_each_message(rows: Rows) -> None:
     assert found.failures == {"all.mbox: message 3": "broken, or no message"}
 
 
+def test_of_messages_with_one_id_each_that_says_something_else_is_a_memory(rows: Rows) -> None:
+    sent = [message("Letter 1"), message("Letter 1"), message("Not letter 1")]
+    found = rows("all.mbox", b"".join(b"From x Wed May 1\n" + one + b"\n\n" for one in sent))
+    assert [(one.title, one.ref) for one in found.drafts] == [
+        ("Letter 1", "<1@example.org>"),
+        ("Not letter 1", "message-3"),
+    ]
+    assert found.skips == {"all.mbox: message 2": "a copy of a message before it"}
+
+
 def nested(depth: int) -> bytes:
     made = message("Innermost 0")
     for number in range(1, depth):
@@ -251,12 +270,9 @@ BOMB: dict[str, str | bytes] = {"word/document.xml": b"<w>" + b" " * 30_000_000 
     ("name", "content", "said"),
     [
         ("a.pdf", b"no such thing", "broken, or no PDF file"),
-        ("a.docx", pdf("a PDF"), "broken, or no DOCX file"),
-        (
-            "a.docx",
-            b"\xd0\xcf\x11\xe0 encrypted",
-            "without one, or is older than DOCX: then save it as DOCX",
-        ),
+        ("a.docx", b"%PDF-1.4\nbut no more", "broken, or no PDF file"),
+        ("a.docx", OLE + b"a document of 1997", "older than DOCX: save it as DOCX"),
+        *((f"a.{kind}", LOCKED, "needs a password") for kind in ("docx", "pptx", "xlsx")),
         ("a.docx", zipped(BOMB), "expands too far"),
         ("a.docx", docx(paragraph("a"), LAUGHS + CORE), "broken, or no DOCX file"),
         ("a.xlsx", zipped({"a": "b"}), "broken, or no spreadsheet"),
@@ -271,6 +287,11 @@ def test_what_cannot_be_read_is_named(rows: Rows, name: str, content: bytes, sai
     (failed,) = rows(name, content).failures.items()
     assert failed[0] == name
     assert said in failed[1]
+
+
+def test_a_document_with_the_suffix_of_another_kind_is_read_as_what_it_is(rows: Rows) -> None:
+    assert rows("a.docx", pdf("It ends in May")).only.text == "## Page 1\n\nIt ends in May"
+    assert rows("a.xlsx", docx(paragraph("It ends in May"))).only.text == "It ends in May"
 
 
 def test_messages_within_messages_are_read_to_a_depth(rows: Rows) -> None:
@@ -386,6 +407,7 @@ def test_a_result_names_the_page_the_sheet_or_the_turn_that_its_words_stand_unde
         "chat_messages": [{"sender": sender, "text": text} for sender, text in turns],
     }
     put("in/conversations.json", json.dumps([chat]).encode())
+    put("in/bees.epub", book(work=f"<h1>Work</h1><p>{long}</p><h2>Wax</h2><p>Combs, {long}</p>"))
     store, _ = MemoryStore.create(here / "notes.db", key_file=here.parent / "key")
     with store:
         store.import_paths(["in", "in/conversations.json"], embed=False)
@@ -398,3 +420,10 @@ def test_a_result_names_the_page_the_sheet_or_the_turn_that_its_words_stand_unde
         assert place("spare key") == "Engine room"
         assert place("copper") == place("tin only") == "2. Claude"
         assert place("zinc") == "3. You"
+        assert place("combs") == "Chapter 1 · Work › Wax"
+        places = {word: place(word) for word in ("notice", "comment", "copper", "zinc", "combs")}
+        export_markdown(store.every(), "out")
+    again, _ = MemoryStore.create(here / "again.db", key_file=here.parent / "key")
+    with again as store:
+        store.import_paths("out", embed=False)
+        assert {word: place(word) for word in places} == places

@@ -274,6 +274,8 @@ def test_an_enex_that_is_cut_off_or_declares_entities_is_named(rows: Rows) -> No
     assert "cut off" in "".join(cut.failures.values())
     bomb = ENEX.replace('export4.dtd">', 'export4.dtd" [<!ENTITY a "aaaa">]>')
     assert "entities" in "".join(rows("notes.enex", bomb).failures.values())
+    foreign = rows("notes.enex", '<?xml version="1.0" encoding="TF-8"?><en-export/>')
+    assert "encoding that is not known" in "".join(foreign.failures.values())
 
 
 def test_a_second_import_changes_nothing_and_a_newer_export_updates(here: Path) -> None:

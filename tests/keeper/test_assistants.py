@@ -52,13 +52,15 @@ async def test_it_searches_and_adds_without_a_key(
         added = await said(
             session, "memory_add", memories=[{"text": "The gutter leaks above the door"}]
         )
-        assert added
+        assert "note" not in added
+        long = {"text": "The gutter drips, and nobody mends it. " * 40}
+        assert "shortly" in (await said(session, "memory_add", memories=[long]))["note"]
         out = by_keeper(capfdbinary, "search", str(kept.path), "gutter", "--mode", "keyword")[1]
         assert b"The gutter leaks above the door" in out  # others go on beside it
     with MemoryStore.open(kept.path, key_file=kept.key_file) as store:
-        [memory] = [one for one in store.list() if "gutter" in one.text]
-        assert memory.metadata["by"] == "tester"
-        store.delete(memory.id)
+        added = [one for one in store.list() if "gutter" in one.text]
+        assert [one.metadata["by"] for one in added] == ["tester", "tester"]
+        store.delete_many([one.id for one in added])
 
 
 async def test_the_trail_names_each_assistant_for_what_it_did(

@@ -24,7 +24,9 @@ def test_commands_that_are_not_listed_are_not_sent(
     assert by_keeper(capfdbinary, name, str(kept.path))[0] is None
 
 
-@pytest.mark.parametrize("name", sorted({*COMMANDS} - {*client.READS, *client.WRITES}))
+@pytest.mark.parametrize(
+    "name", sorted({*COMMANDS} - {*client.READS, *client.WRITES, *client.FINDS})
+)
 def test_a_keeper_refuses_them_when_they_are_sent_all_the_same(kept: KeptOpen, name: str) -> None:
     assert _sent(kept, name, str(kept.path)) == (YOURSELF, b"command")
 

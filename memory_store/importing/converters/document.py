@@ -18,6 +18,7 @@ FILES_LIMIT = 20_000  # in one archive
 OLD_OFFICE = (
     b"\xd0\xcf\x11\xe0"  # begins Word, Excel and PowerPoint before 2007, and encrypted ones
 )
+LOCKED_OFFICE = "EncryptedPackage".encode("utf-16-le")  # names its content (MS-OFFCRYPTO 2.3.4.4)
 ENDINGS = re.compile(r"\n[ \t\n]*\n[ \t\n]*\n")
 
 
@@ -45,10 +46,9 @@ class UnreadableError(Exception):
 def archive(data: bytes, kind: str) -> zipfile.ZipFile:
     """The archive that a document is. Raises UnreadableError for none, and for one that expands
     too far by what it says of itself; nothing expands further than it says."""
+    refuse_locked(data)
     if data.startswith(OLD_OFFICE):
-        raise UnreadableError(
-            f"{NEEDS_A_PASSWORD}, or is older than {kind}: then save it as {kind}"
-        )
+        raise UnreadableError(f"older than {kind}: save it as {kind}")
     try:
         opened = zipfile.ZipFile(io.BytesIO(data))
     except (zipfile.BadZipFile, ValueError, OSError, EOFError):
@@ -60,6 +60,12 @@ def archive(data: bytes, kind: str) -> zipfile.ZipFile:
         if one.file_size > max(SMALL, EXPANSION * one.compress_size):
             raise UnreadableError("expands too far: it may be made to harm")
     return opened
+
+
+def refuse_locked(data: bytes) -> None:
+    """Raise UnreadableError for an office file that a password locks."""
+    if data.startswith(OLD_OFFICE) and LOCKED_OFFICE in data:
+        raise UnreadableError(NEEDS_A_PASSWORD)
 
 
 def entry(opened: zipfile.ZipFile, name: str, kind: str) -> bytes:

@@ -1,6 +1,6 @@
 """Books (EPUB): the chapters in the order in which they are read.
 
-A chapter is a section, so that a passage says in which chapter it stands.
+A chapter is a section, so that a passage says in which chapter it stands, and under what in it.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ CONTAINER = "{urn:oasis:names:tc:opendocument:xmlns:container}"
 PAGES = ("application/xhtml+xml", "text/html")
 HEADING = re.compile(r"(?P<level>#{1,6}) +(?P<words>.*\S)")
 EMPHASIS = re.compile(r"(?<!\\)\*+")
+PART = re.compile(r"(?:chapter|part|book|section|letter|act|canto) \S", re.IGNORECASE)
 NUMBERED = re.compile(r"(?P<number>\d{1,3}|[IVXLC]{1,7})[.:)] +(?P<words>.+)")
 
 
@@ -70,8 +71,8 @@ def convert(data: bytes) -> list[Document]:
 
 
 def _sections(files: Sequence[str], book: str) -> list[str]:
-    """The files of a book with a heading of the second level for each chapter, and no other ones
-    of it: what stands lower becomes bold. A file without a heading goes on with the one before."""
+    """The files of a book with a heading of the second level for each chapter, and lower ones for
+    what is in it. A file without a heading goes on with the one before."""
     found, chapters = [], 0
     for file in files:
         lines, highest, in_code = [], 6, False
@@ -83,7 +84,7 @@ def _sections(files: Sequence[str], book: str) -> list[str]:
                 if words.casefold() == book.strip().casefold():
                     line = f"# {words}"
                 elif level > highest:
-                    line = f"**{words}**"
+                    line = f"{'##' + '#' * min(4, level - highest)} {words}"
                 else:
                     highest, chapters = level, chapters + 1
                     line = f"## {_chapter(chapters, words)}"
@@ -96,7 +97,7 @@ def _sections(files: Sequence[str], book: str) -> list[str]:
 
 def _chapter(number: int, words: str) -> str:
     """``Chapter 3 · The harvest``; by the book's own number, where it has one."""
-    if words.casefold().startswith("chapter "):
+    if PART.match(words):
         return words
     own = NUMBERED.fullmatch(words)
     return f"Chapter {own['number']} · {own['words']}" if own else f"Chapter {number} · {words}"

@@ -14,7 +14,7 @@ def elements(data: bytes, kind: str) -> Any:
     """The root of an XML document, without entities and external references."""
     try:
         return ElementTree.fromstring(data)
-    except (ElementTree.ParseError, DefusedXmlException, ValueError):
+    except (ElementTree.ParseError, DefusedXmlException, ValueError, LookupError):
         raise UnreadableError(f"broken, or no {kind} file") from None
 
 

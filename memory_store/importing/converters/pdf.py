@@ -22,7 +22,7 @@ SPLIT_WORD = re.compile("[\ufffe\u00ad\x02]\\s*")  # how PDFium gives a hyphen a
 MARKUP = re.compile(r"^(?=#{1,6}[ \t]|```|~~~)", re.MULTILINE)  # that the page does not mean
 DATE = re.compile(r"D:(\d{8})(\d{6})(?:Z|([+-])(\d\d)'?(\d\d)?)?")
 FROM_A_PROGRAM = re.compile(
-    r"^(?:Microsoft \w+ - |untitled)|\.(?:docx?|tex|dvi|indd|qxd|rtf)$", re.I
+    r"^(?:Microsoft \w+ - |untitled)|\.(?:docx?|pdf|tex|dvi|indd|qxd|rtf)$", re.I
 )
 
 

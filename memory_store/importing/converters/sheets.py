@@ -15,6 +15,7 @@ from memory_store.importing.converters.document import (
     LeftOutError,
     UnreadableError,
     archive,
+    refuse_locked,
     table,
 )
 
@@ -24,6 +25,7 @@ MOST_CELLS = 2_000_000
 
 def convert(data: bytes) -> list[Document]:
     """The cells of all sheets that are not empty."""
+    refuse_locked(data)
     if not data.startswith(OLD_OFFICE):
         archive(data, KIND).close()
     try:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from memory_store.errors import MemoryStoreError
 from memory_store.importing.readers import (
     anki,
+    apple_export,
     apple_notes,
     bookmarks,
     code,
@@ -72,7 +73,7 @@ READERS: list[Reader] = [
 PROGRAMS = frozenset(
     {
         *(conversations.CHATGPT, conversations.CLAUDE, keep.SOURCE, mem0.SOURCE, enex.SOURCE),
-        *(notion.SOURCE, anki.SOURCE, apple_notes.SOURCE, highlights.KINDLE, highlights.READWISE),
+        *(notion.SOURCE, anki.SOURCE, apple_export.SOURCE, highlights.KINDLE, highlights.READWISE),
         *(bookmarks.BROWSER, bookmarks.POCKET, bookmarks.INSTAPAPER, bookmarks.RAINDROP),
     }
 )

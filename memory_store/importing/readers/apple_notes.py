@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from memory_store.dates import format_time
 from memory_store.importing.drafts import TITLE_LIMIT, with_text_topics
 from memory_store.importing.readers import csv
+from memory_store.importing.readers.apple_export import ATTACHED, SOURCE
 from memory_store.importing.readers.export_fields import kept, moment
 from memory_store.importing.readers.markdown import completed
 from memory_store.importing.readers.rows import broken_row
@@ -41,13 +42,11 @@ from memory_store.importing.source_file import (
 )
 from memory_store.records import MemoryDraft
 
-SOURCE = "Apple Notes"
 EXPORT, NOTES, DELETED = "iCloud Notes", "Notes", "Recently Deleted"
 DETAILS = "Notes Details.csv"
 TABLES = frozenset({DETAILS, "Shared Notes Info.csv", "Subscribed Notes Info.csv"})
 NO_NOTE, TRASHED = "it says when notes were made, and by whom", "in the trash of Apple Notes"
 SUFFIX = ".txt"
-ATTACHED = "\ufffc"  # stands for an attachment, a picture or a table
 _BOX = re.compile(r"^[ \t]*\t([◦✓])\t[ \t]*", re.M)
 _AGAIN = re.compile(r"-\d+$")  # of a second note, or attachment, of one name
 _TIME = "%m-%d-%Y %H:%M:%S"

@@ -17,6 +17,7 @@ from memory_store.importing.source_file import (
     LeftOutError,
     Limits,
     Reader,
+    Skip,
     SourceFile,
     UnreadableError,
     too_large,
@@ -35,20 +36,44 @@ LABELS = {
     "ipynb": "notebook",
     MAIL: "mail",
 }
+SIGNS = (
+    *(("pdf", b"%PDF-"), ("docx", b"word/document.xml"), ("pptx", b"ppt/presentation.xml")),
+    *(("sheets", b"xl/workbook.xml"), ("epub", b"META-INF/container.xml")),
+)
+"""How a document shows what it is: its first bytes, or the name of a file in it."""
 FROM_LINE = b"From "  # begins a message in a mailbox (RFC 4155)
 
 
 def read(file: SourceFile, limits: Limits, *, kind: Kind) -> Iterator[Item]:
-    """The document as one memory, and each attachment as another one."""
+    """The document as one memory, and each attachment as another one. One with the suffix of
+    another kind is read as what it is."""
     require(kind.suffixes[0], kind.name)
-    for found in converted(kind.name, file.data(limits), limits):
+    data = file.data(limits)
+    try:
+        documents = converted(kind.name, data, limits)
+    except UnreadableError:
+        signs = (name for name, sign in SIGNS if name != kind.name and _has(data, sign))
+        if (other := next(signs, None)) is None:
+            raise
+        kind = kind_named(other)
+        require(f"{file.name} is {kind.suffixes[0][1:].upper()}, which", kind.name)
+        documents = converted(kind.name, data, limits)
+    for found in documents:
         yield _draft(file, found, file.ref, kind)
 
 
+def _has(data: bytes, sign: bytes) -> bool:
+    """Whether a file begins with a sign, or is an archive with a file of that name."""
+    return data.startswith(sign) or (data.startswith(b"PK\x03\x04") and sign in data)
+
+
 def read_mailbox(file: SourceFile, limits: Limits) -> Iterator[Item]:
-    """The messages of a mailbox, one in memory at a time. One that is broken costs only itself."""
+    """The messages of a mailbox, one in memory at a time. One that is broken costs only itself.
+
+    A copy of a message is left out; another one of the same Message-ID is known by its number."""
     kind = kind_named(MAIL)
     require(kind.suffixes[0], kind.name)
+    seen: dict[str, set[int]] = {}  # what the messages of an id say, as hashes
     for number, data in enumerate(_messages(file, limits), 1):
         where = f"{file.name}: message {number}"
         if len(data) > limits.bytes:
@@ -60,6 +85,12 @@ def read_mailbox(file: SourceFile, limits: Limits) -> Iterator[Item]:
             yield Failure(where, str(error))
             continue
         ref = found[0].metadata.get("message_id") or f"message-{number}"
+        said, says = seen.setdefault(ref, set()), hash((found[0].title, found[0].text))
+        if says in said:
+            yield Skip(where, "a copy of a message before it")
+            continue
+        ref = f"message-{number}" if said else ref
+        said.add(says)
         for one in found:
             yield _draft(file, one, ref, kind)
 

@@ -12,7 +12,7 @@ import codecs
 import hashlib
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -69,7 +69,7 @@ def read(file: SourceFile, limits: Limits) -> Iterator[Item | Attachment]:
 
     with file.open() as opened:
         stream = _Bounded(opened)
-        events = iterparse(stream, events=("start", "end"), forbid_dtd=False)
+        events = _known(iterparse(stream, events=("start", "end"), forbid_dtd=False))
         root, refs = None, dict[str, int]()
         try:
             for event, element in events:
@@ -83,6 +83,13 @@ def read(file: SourceFile, limits: Limits) -> Iterator[Item | Attachment]:
             yield Failure(f"{file.name}:{line}", f"no ENEX, broken or cut off{NOT_READ}")
         except DefusedXmlException:
             yield Failure(file.name, f"it declares entities, which no export does{NOT_READ}")
+
+
+def _known(events: Iterable[Any]) -> Iterator[Any]:
+    try:
+        yield from events
+    except LookupError:
+        raise UnreadableError(f"it names an encoding that is not known{NOT_READ}") from None
 
 
 def _note(

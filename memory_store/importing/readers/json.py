@@ -31,6 +31,8 @@ ROW_LEVELS = 2  # the row itself, and its field `metadata`, besides what that ma
 ROW_LISTS = ("rows", "memories")  # keys of an object that holds the rows (Datasette's JSON, ours)
 MEM0_LIST, MEM0_FIELDS = "results", 2  # of an answer of mem0; `relations` may be beside it
 
+APPLE_NOTES = "notes"
+
 UNCLOSED, CUT_OFF = "a string is not closed", "the JSON ends too early"
 UNFINISHED = (UNCLOSED, CUT_OFF)  # what may go on in what is still to be read
 
@@ -161,7 +163,9 @@ def _rows_of_object(document: _Document) -> Iterator[Row | Broken]:
         return
     names = (*ROW_LISTS, MEM0_LIST) if len(row.values) <= MEM0_FIELDS else ROW_LISTS
     lists = (row.values[key] for key in names if isinstance(row.values.get(key), list))
-    for number, value in enumerate(next(lists, [row.values]), start=1):
+    notes = row.values.get(APPLE_NOTES)  # by their numbers, as apple_cloud_notes_parser gives them
+    apple = [*notes.values()] if isinstance(notes, dict) and "folders" in row.values else []
+    for number, value in enumerate(apple or next(lists, [row.values]), start=1):
         yield _checked(value, line, number)
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from memory_store.importing.drafts import with_text_topics
 from memory_store.importing.fields import FieldError, Record
+from memory_store.importing.readers.apple_export import apple_note
 from memory_store.importing.readers.conversations import conversation
 from memory_store.importing.readers.keep import keep_note
 from memory_store.importing.readers.mem0 import mem0_memory
@@ -73,8 +74,8 @@ def _of_program(file: SourceFile, row: Row) -> MemoryDraft | str | None:
     told = conversation(row.values)
     if told is not None:
         return replace(told, type=file.type or "conversation")
-    if row.table is not None:
-        return None
+    if (noted := apple_note(row.values, row.ref)) is not None or row.table is not None:
+        return noted
     return keep_note(row.values) or mem0_memory(row.values)
 
 

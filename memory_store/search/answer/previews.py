@@ -34,6 +34,7 @@ _BEGINNING = re.compile(rf"\n\s*\n\s*{_MARK}?|\n[ \t]*{_MARK}|[.!?…][\"')\]”
 
 _SENTENCE_END = re.compile(r"[.!?…][\"')\]”»]?(?=\s)|[。！？]")
 
+_LAST_HEADING = re.compile(r"\n#{1,6} [^\n]*\Z")
 _HEADING = re.compile(r"\s*#{1,6}[ \t]+([^\n]*)\n(?:[ \t]*\n)*(?=[ \t]*\S)")
 
 
@@ -175,7 +176,7 @@ def _from_a_beginning(text: str, wanted: int) -> tuple[int, int]:
     start = starts[-1]
     end = min(len(text), start + PREVIEW_CHARACTERS)
     paragraph = text.rfind("\n\n", max(wanted, start + PREVIEW_CHARACTERS // 2), end)
-    if paragraph > 0:
+    if paragraph > 0 and not _LAST_HEADING.search(text, start, paragraph):
         return start, paragraph
     sentences = [at.end() for at in _SENTENCE_END.finditer(text, start + SENTENCES_FROM, end)]
     if sentences and end < len(text):

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from memory_store.records import Memory, base_type
 
-PLACE_CHARACTERS = 100  # of a heading
-PLACED = ("pages", "slides", "sheets", "chapters", "turns")
+PLACE_CHARACTERS = 80  # of a heading
+PLACED = ("pages", "slides", "sheets", "turns")
 """What readers count in the metadata of a file that they cut into sections of the second level."""
 
 _LINE = re.compile(r"^(?:(#{2,6})[ \t]+(\S[^\n]*)| {0,3}(`{3,}|~{3,})([^\n]*))", re.MULTILINE)
@@ -25,7 +25,7 @@ def section(memory: Memory, start: int, end: int, marks: Sequence[_Span]) -> str
 
     ``None`` where that is no heading of the second level or a lower one, or only the title again.
     """
-    found = [(0, ""), *_headings(memory.text, _deepest(memory))]
+    found = [(0, ""), *_headings(memory)]
     starts = [at for at, _ in found]
     first, last = bisect_right(starts, start) - 1, bisect_right(starts, max(start, end - 1)) - 1
     words: dict[int, list[str]] = {number: [] for number in range(first, last + 1)}
@@ -36,23 +36,22 @@ def section(memory: Memory, start: int, end: int, marks: Sequence[_Span]) -> str
 
     def merit(number: int) -> tuple[int, int, int]:
         stretch = min(end, limits[number + 1]) - max(start, limits[number])
-        return len(set(words[number])), len(words[number]), 0 if marks else stretch
+        rare = sum(map(len, set(words[number])))  # a long word is rarer than a short one
+        return rare, len(words[number]), 0 if marks else stretch
 
     place = found[max(words, key=merit)][1]
     return None if not place or place.casefold() == memory.title.strip().casefold() else place
 
 
-def _deepest(memory: Memory) -> int:
-    """The lowest level of heading that names a place. What is lower on a page is part of it."""
-    placed = any(name in memory.metadata for name in PLACED)
-    return 2 if placed and base_type(memory.type) in ("document", "conversation") else 6
-
-
-def _headings(text: str, deepest: int) -> Iterator[tuple[int, str]]:
+def _headings(memory: Memory) -> Iterator[tuple[int, str]]:
     """Where a heading begins, and its words. Of the first level there is one in a note, its
-    title; a comment in a block of code only looks like one."""
-    fence = ""
-    for line in _LINE.finditer(text):
+    title; a comment in a block of code only looks like one. On a page, a slide, a sheet and in a
+    turn a lower heading is part of it; in a chapter it is named after the chapter."""
+    read = base_type(memory.type) in ("document", "conversation")
+    book = read and "chapters" in memory.metadata
+    deepest = 2 if read and any(name in memory.metadata for name in PLACED) else 6
+    fence, chapter = "", ""
+    for line in _LINE.finditer(memory.text):
         level, words, ticks, after = line.groups()
         if fence:
             if ticks and ticks.startswith(fence) and not after.strip():
@@ -60,4 +59,7 @@ def _headings(text: str, deepest: int) -> Iterator[tuple[int, str]]:
         elif ticks:
             fence = "" if ticks[0] in after else ticks
         elif len(level) <= deepest:
-            yield line.start(), words.rstrip("# \t")[:PLACE_CHARACTERS]
+            words = words.rstrip("# \t")[:PLACE_CHARACTERS]
+            chapter = words if len(level) == 2 else chapter
+            within = f"{chapter} › {words}" if book and words != chapter else words
+            yield line.start(), within

@@ -64,17 +64,25 @@ class WordMatcher:
     def densest(self, text: str, width: int) -> int | None:
         """Where the stretch of ``width`` characters with most different words starts.
 
-        Longer (rarer) words break ties, then the earlier place. ``None`` without any match.
+        Longer (rarer) words break ties, then words that stand closer together, then the earlier
+        place. ``None`` without any match.
         """
         hits = [(span[0], span[1], stem) for span, stem in self._word_spans(text)]
         hits += [(*m.span(), f"phrase {n}") for n, p in enumerate(self._phrases)
                  for m in p.finditer(text)]  # fmt: skip
         hits.sort()
-        best: tuple[int, int] | None = None
+        best: tuple[int, int, int] | None = None
         place: int | None = None
         for index, (start, _, _) in enumerate(hits):
-            inside = {key for s, e, key in hits[index : index + 64] if e <= start + width}
-            merit = (len(inside), sum(map(len, inside)))
+            inside: dict[str, int] = {}  # where each ends first
+            for _, end, key in hits[index : index + 64]:
+                if end <= start + width:
+                    inside.setdefault(key, end)
+            merit = (
+                len(inside),
+                sum(map(len, inside)),
+                start - max(inside.values(), default=start),
+            )
             if best is None or merit > best:
                 best, place = merit, start
         return place

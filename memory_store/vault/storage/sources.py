@@ -75,6 +75,21 @@ class SourceFiles(Table):
             (listed(collections), tag),
         )
 
+    def known_of(
+        self, source: str, collections: Collection[str]
+    ) -> dict[bytes, tuple[bytes, str, int]]:
+        """The same of all files of a source, by their tags."""
+        rows = self._all(
+            f"""
+            select tag, content, source, (
+                select count(*) from memory_sources join memories on memories.id = memory
+                where file = tag and collection {LISTED}
+            ) from vault_source_files where source = ?
+            """,
+            (listed(collections), source),
+        )
+        return {tag: (content, source, memories) for tag, content, source, memories in rows}
+
     def contents(self, source: str) -> list[tuple[bytes, bytes]]:
         """(content, tag) of the files of a source that some memory came from."""
         return self._all(

@@ -1,0 +1,89 @@
+"""What was found where a vault is kept open, for a command that goes on at its own terminal.
+
+Boundary: texts of memories come from a keeper of the same user, by :mod:`memory_store.keeper`. What
+goes on with them here (a language model, a choice) runs with this process's own variables.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+import msgspec
+from msgspec import Struct
+
+from memory_store.cli.terminal import is_elsewhere
+from memory_store.errors import BadInputError, LockedError
+from memory_store.keeper import client
+from memory_store.records import Memory, SearchResponse
+
+TYPED = "memory-store: the words after the command"
+
+
+class Found(Struct, frozen=True):
+    """What a search found, and the memories that are to be read."""
+
+    response: SearchResponse
+    memories: tuple[Memory, ...] = ()
+
+
+def hand_over(found: Found) -> bool:
+    """In a keeper, send what was found to the process that asked. Whether there is one."""
+    if is_elsewhere():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(msgspec.json.encode(found))
+    return is_elsewhere()
+
+
+def found_by_keeper(ctx: click.Context, given: str = "") -> Found | None:
+    """What a keeper finds by the words that this command was called with.
+
+    ``None`` where none does it. Ends the command with the keeper's words where it is refused.
+    """
+    answered = _answered(ctx, given)
+    if answered is None:
+        return None
+    code, out, err = answered
+    click.echo(err, nl=False, err=True)
+    if code:
+        ctx.exit(code)
+    return msgspec.json.decode(out, type=Found)
+
+
+def search_by_keeper(ctx: click.Context) -> Callable[[str], SearchResponse] | None:
+    """A search that a keeper does, for one query after another; ``None`` where none does it."""
+    if _answered(ctx, "\n") is None:
+        return None
+
+    def search(query: str) -> SearchResponse:
+        answered = _answered(ctx, query)
+        if answered is None:
+            raise LockedError("the vault was locked meanwhile")
+        code, out, err = answered
+        if code:
+            raise BadInputError(err.strip().removeprefix("Error: "), "q")
+        return msgspec.json.decode(out, type=Found).response
+
+    return search
+
+
+def done_by_keeper(words: Sequence[str]) -> int:
+    """Have a keeper do another command, whose exit code this is. Raises LockedError: it is gone."""
+    from memory_store.cli.editor import editing
+    from memory_store.cli.pager import show
+
+    code = client.answered([*words], lambda lines: show(lines, lambda: None), editing)
+    if code is None:
+        raise LockedError(f"the vault was locked meanwhile. Try: memory-store {' '.join(words)}")
+    return code
+
+
+def _answered(ctx: click.Context, given: str) -> tuple[int, bytes, str] | None:
+    """Exit code, standard output and standard error of this command, done by a keeper."""
+    if ctx.find_root().params.get("no_keeper") or ctx.command.name is None:
+        return None
+    words: list[Any] = [ctx.command.name, *ctx.meta[TYPED]]
+    answered = client.printed(words, given.encode("utf-8", "surrogateescape"))
+    return answered and (answered[0], answered[1], answered[2].decode("utf-8", "replace"))
