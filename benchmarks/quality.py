@@ -65,7 +65,7 @@ def measured(wanted: DevelopmentSet, folder: Path, reranker: str | None = None) 
     agreed = [_like_fts5(part, found) for part, found in zip(parts, sealed_found, strict=True)]
     for part in parts:
         part.close()
-    values = {name: _pooled(sealed_found, name, wanted.measure) for name in RUNS}
+    values = {name: pooled(sealed_found, name, wanted.measure) for name in RUNS}
     others = [name for name in RUNS if name not in (OURS, FUSION)]
     asked = {**({reranker: OURS} if reranker else {}), **{name: name for name in rerankers}}
     return Figures(
@@ -74,12 +74,12 @@ def measured(wanted: DevelopmentSet, folder: Path, reranker: str | None = None) 
         memories=wanted.size,
         estimates={name: estimate(values[name]) for name in (OURS, *others)},
         comparisons={name: compare(values[OURS], values[name]) for name in others},
-        mrr=estimate(_pooled(sealed_found, OURS, "mrr@10")),
-        as_filed=estimate(_pooled(as_filed, OURS, wanted.measure)) if as_filed else None,
+        mrr=estimate(pooled(sealed_found, OURS, "mrr@10")),
+        as_filed=estimate(pooled(as_filed, OURS, wanted.measure)) if as_filed else None,
         rerankings={
             name: _reranking(sealed_found, run, wanted.measure) for name, run in asked.items()
         },
-        plain=estimate(_pooled(plain_found, OURS, wanted.measure)),
+        plain=estimate(pooled(plain_found, OURS, wanted.measure)),
         plain_agrees=sum(map(_alike, sealed_found, plain_found)),
         keyword_agrees=sum(same for same, _ in agreed),
         keyword_queries=sum(queries for _, queries in agreed),
@@ -111,7 +111,7 @@ def _evaluated(
 
 def _reranking(found: Sequence[Evaluation], run: str, measure: str) -> Reranking:
     """One run's order against fusion's, and how much was read for it."""
-    ours, fusion = _pooled(found, run, measure), _pooled(found, FUSION, measure)
+    ours, fusion = pooled(found, run, measure), pooled(found, FUSION, measure)
     return Reranking(
         found=estimate(ours),
         fusion=estimate(fusion),
@@ -121,7 +121,7 @@ def _reranking(found: Sequence[Evaluation], run: str, measure: str) -> Reranking
     )
 
 
-def _pooled(evaluations: Sequence[Evaluation], run: str, measure: str) -> Any:
+def pooled(evaluations: Sequence[Evaluation], run: str, measure: str) -> Any:
     """The values of all parts' queries together."""
     return np.concatenate([one.run(run).values[measure] for one in evaluations])
 

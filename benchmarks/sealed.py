@@ -58,7 +58,8 @@ class SealedPart(Ranker):
     """A part of a set in an encrypted vault at ``path``, made there when it is not.
 
     ``known`` are vectors of its texts as another part's ``float32``: they are not made again. What
-    was embedded, queries too, is kept beside the vault for the next run.
+    was embedded, queries too, is kept beside the vault for the next run. Only the first documents,
+    the share ``embedded`` of all, get vectors.
     """
 
     def __init__(
@@ -67,13 +68,14 @@ class SealedPart(Ranker):
         path: Path,
         reranker: str | None = None,
         known: Mapping[str, Any] | None = None,
+        embedded: float = 1.0,
     ) -> None:
         self.part = part
         if path.exists():
             self.store = MemoryStore.open(path, passphrase=PASSPHRASE)
         else:
             self.store, _ = MemoryStore.create(path, passphrase=PASSPHRASE, device_key=False)
-        self.float32 = self._fill(path.with_suffix(".float32.npz"), known or {})
+        self.float32 = self._fill(path.with_suffix(".float32.npz"), known or {}, embedded)
         self._queries_kept = path.with_suffix(".queries.npz")
         self._queries = kept_vectors(self._queries_kept)
         self._queries_known = len(self._queries)
@@ -86,16 +88,18 @@ class SealedPart(Ranker):
         )
         super().__init__(context, self.store.references())
 
-    def _fill(self, kept: Path, known: Mapping[str, Any]) -> dict[str, Any]:
+    def _fill(self, kept: Path, known: Mapping[str, Any], embedded: float) -> dict[str, Any]:
         """Add what is missing. Returns the vectors as the model made them, by the mark of their
         text: the vault keeps half their digits.
         """
         present = self.store.stats()["memories"]
         drafts = self.part.records
+        last = round(len(drafts) * embedded)
         if present < len(drafts):
             with recorded(known) as made:
-                for start in range(present, len(drafts), BATCH):
-                    self.store.add_many(drafts[start : start + BATCH])
+                for start in range(present, last, BATCH):
+                    self.store.add_many(drafts[start : min(start + BATCH, last)])
+                self.store.add_many(drafts[max(present, last) :], embed=False)
             if not present:
                 keep_vectors(kept, made)
         return kept_vectors(kept)

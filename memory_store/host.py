@@ -59,7 +59,14 @@ from memory_store.sqlite import (
 from memory_store.store import MemoryStore
 from memory_store.text.canonical import canonical_text, normalise_topic, whole_characters
 from memory_store.text.identifiers import CODE
-from memory_store.text.links import WIKI_LINK, Link, markdown_link, section, wiki_link
+from memory_store.text.links import (
+    WIKI_LINK,
+    Link,
+    heading_name,
+    markdown_link,
+    section,
+    wiki_link,
+)
 from memory_store.text.plain_json import read_json, write_json
 from memory_store.titles import shown_title
 from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE, key_in_environment

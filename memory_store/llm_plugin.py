@@ -29,11 +29,13 @@ from memory_store.text.token_count import TOKEN_CHARACTERS
 if TYPE_CHECKING:
     from memory_store.assistants.assistant import Assistant
     from memory_store.assistants.trail import Trail
+    from memory_store.keeper.assistant import KeptAssistant
     from memory_store.records import Memory as Opened
     from memory_store.store import MemoryStore
 
 DATABASE_VARIABLE = "MEMORY_STORE_DB"
 SURFACE = "llm"
+FLAGS = {"read": [], "append": ["--append-only"], "write": ["--write"]}
 
 
 @llm.hookimpl
@@ -68,34 +70,53 @@ class Memory(llm.Toolbox):  # type: ignore[no-untyped-call]
         name: str = "llm",
     ) -> None:
         try:
-            store = _open(database or _usual(), key_file).apart()
-            self._assistant, self._trail = _assistant(store, collection, access, name)
+            self._assistant = _assistant(database or _usual(), key_file, collection, access, name)
         except MemoryStoreError as error:
             raise click.ClickException(str(error)) from None
 
     def tools(self) -> Iterator[llm.Tool]:
         """The tools that it may use: those of :mod:`memory_store.assistants.tools`."""
-        from memory_store.assistants.tools import tools_of
-
-        for one in tools_of(self._assistant):
+        for tool in self._assistant.tools():
             yield llm.Tool(
-                one.name,
-                one.description,
-                one.schema(),
-                partial(self._answered, one.name),
+                tool["name"],
+                tool["description"],
+                tool["inputSchema"],
+                partial(self._answered, tool["name"]),
                 plugin=getattr(self, "plugin", None),
             )
 
     def _answered(self, tool: str, /, **arguments: Any) -> str:
         """What a tool returns: JSON, also of a refusal, for the model to do better."""
+        try:
+            answer = self._assistant.call(tool, arguments)
+        except MemoryStoreError as error:
+            answer = {"error": str(error)}
+        return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+
+
+class OwnAssistant:
+    """The assistant on a vault that this process has open."""
+
+    def __init__(self, assistant: "Assistant", trail: "Trail") -> None:
+        self._assistant, self._trail = assistant, trail
+
+    def tools(self) -> list[dict[str, Any]]:
+        """What is offered, as MCP says it."""
+        from memory_store.assistants.tools import tools_of
+
+        return [
+            {"name": one.name, "description": one.description, "inputSchema": one.schema()}
+            for one in tools_of(self._assistant)
+        ]
+
+    def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """What a tool answers. Raises MemoryStoreError."""
         from memory_store.assistants.tools import answered
 
         try:
-            answer = answered(self._assistant, tool, arguments)
-        except MemoryStoreError as error:
-            answer = {"error": str(error)}
-        self._trail.write()  # at once: nothing says when a conversation ends
-        return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
+            return answered(self._assistant, name, arguments)
+        finally:
+            self._trail.write()  # at once: nothing says when a conversation ends
 
 
 def memory_loader(argument: str) -> list[llm.Fragment]:
@@ -184,21 +205,36 @@ def _open(database: str, key_file: str | None = None) -> "MemoryStore":
 
 
 def _assistant(
-    store: "MemoryStore", collection: str | Sequence[str] | None, access: str, name: str
-) -> tuple["Assistant", "Trail"]:
-    """Who the model is to the vault, and what the audit trail says of it. Raises BadInputError."""
+    database: str,
+    key_file: str | None,
+    collection: str | Sequence[str] | None,
+    access: str,
+    name: str,
+) -> "OwnAssistant | KeptAssistant":
+    """Who the model is to the vault: where a keeper has it open, to that. Raises BadInputError."""
     from memory_store.assistants.allowance import Allowance
     from memory_store.assistants.assistant import ORDER, Assistant, only
     from memory_store.assistants.trail import Trail
+    from memory_store.keeper.assistant import kept_assistant
+    from memory_store.paths import home_path
     from memory_store.records.request import several
 
     right = next((one for one in ORDER if one == access), None)
     if right is None:
         raise BadInputError(f"access: {access!r} is none of {', '.join(ORDER)}", "access")
+    names = several(collection)
+    words = [str(home_path(database).resolve()), "--name", name, *FLAGS[right]]
+    words += [word for one in names for word in ("--collection", one)]
+    words += ["--key-file", str(home_path(key_file))] if key_file else []
+    kept = kept_assistant(words)
+    if kept is not None:
+        return kept
+    store = _open(database, key_file).apart()
     trail = Trail(store, name, SURFACE)
-    limited = only(store, several(collection))
-    came = trail.last_came
-    return Assistant(limited, right, name, allowance=Allowance(), last_came=came), trail
+    limited, came = only(store, names), trail.last_came
+    return OwnAssistant(
+        Assistant(limited, right, name, allowance=Allowance(), last_came=came), trail
+    )
 
 
 def _inside_datasette() -> bool:

@@ -44,6 +44,14 @@ def test_equal_texts_are_a_pair_without_vectors_too(store: MemoryStore) -> None:
     assert pair.near == 1.0
 
 
+def test_equal_texts_are_a_pair_however_alike_all_others_are(store: MemoryStore) -> None:
+    """Memories in two clusters: what is usual between any two, and six deviations, is beyond 1."""
+    clusters = [f"The {one} {n}" for one in ("hound", "vehicle") for n in range(20)]
+    made = store.add_once([MemoryDraft(text) for text in (*clusters, KEY)])
+    again = store.add(KEY)
+    assert (again.id, made[-1].memory.id) in same(store)
+
+
 @pytest.mark.parametrize("said", [5, None, [None, ["x"]], {"a": 1}])
 def test_metadata_that_makes_no_sense_spoils_no_review(store: MemoryStore, said: object) -> None:
     old = store.add(f"{KEY}.", created="2024-01-01", metadata={"distinct_from": said})
@@ -70,7 +78,7 @@ def test_a_review_that_follows_changes_is_as_one_from_the_beginning(
         store.add(f"{KEY} {n // 2}.", created=f"202{n % 2}-01-01", topics=["x"]) for n in range(8)
     ]
     shown = [store.review.list()]
-    assert shown[0].counts["apart"] == 4
+    assert shown[0].counts["same"] == 4
 
     def as_from_the_beginning() -> bool:
         with MemoryStore.open(store.path, key_file=key_file) as other:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import chain, pairwise
 from typing import Any
 
 import nh3
@@ -32,6 +33,7 @@ from msgspec import Struct
 from memory_store.host import (
     WIKI_LINK,
     Link,
+    heading_name,
     markdown_link,
     section,
     whole_characters,
@@ -44,7 +46,7 @@ FOOTNOTE = "note"  # in the ids of footnotes, which are on a page with other ids
 MEMORY = re.compile(
     r"(?:/[\w~.%-]+)+/-/hybrid/memories/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 )
-FOOTNOTE_ID = re.compile(r"#?fn(?:ref)?-note-[\d:]+")
+PLACE_ID = re.compile(r"#?(?:fn(?:ref)?-note-[\d:]+|heading-\d+)")
 CALLOUT = re.compile(r"\[!(\w[\w-]{0,30})\][+-]?[ \t]*([^\n]*)(?:\n|$)")
 """The first line of a callout: https://help.obsidian.md/callouts"""
 CALLOUTS = {
@@ -93,6 +95,7 @@ TAGS |= {"a", "strong", "em", "s", "sup"}
 ATTRIBUTES = {
     "a": {"href", "id"},
     "li": {"id"},
+    **{f"h{level}": {"id"} for level in range(2, 7)},
     "ol": {"start"},
     "span": {"role", "aria-label"},
 }
@@ -162,6 +165,7 @@ def _parser() -> MarkdownIt:
     parser.core.ruler.after("title", "callouts", _mark_callouts)
     parser.core.ruler.after("callouts", "limits", _keep_limits)
     parser.core.ruler.push("layout", _lay_out)
+    parser.core.ruler.push("headings", _link_headings)
     parser.core.ruler.push("notes", _link_notes)
     for name, rule in {
         "image": _picture,
@@ -192,7 +196,7 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
     if name == "href" and MEMORY.fullmatch(value):
         return value
     if name == "id" or (name == "href" and not ADDRESS.match(value)):
-        return value if FOOTNOTE_ID.fullmatch(value) else None
+        return value if PLACE_ID.fullmatch(value) else None
     return value
 
 
@@ -206,7 +210,7 @@ def _read_wiki_link(state: StateInline, silent: bool) -> bool:
     if state.env.get("notes") is None or state.src[state.pos] not in "![":
         return False
     found = WIKI_LINK.match(state.src, state.pos)
-    link = wiki_link(found[1], embed=found[0][0] == "!") if found else None
+    link = (wiki_link(found[1], embed=found[0][0] == "!") or _here(found[1])) if found else None
     if found is None or link is None or found.end() > state.posMax:
         return False
     if not silent:
@@ -218,16 +222,26 @@ def _read_wiki_link(state: StateInline, silent: bool) -> bool:
     return True
 
 
+def _here(inner: str) -> Link | None:
+    """The link to a heading of the same text; it has no target."""
+    place, _, words = inner.partition("|")
+    place = place.removeprefix("#").strip() if place.startswith("#") else ""
+    return Link("", place=place, words=words.strip()) if place else None
+
+
 def _words(link: Link) -> str:
     """What a wiki link shows; behind a picture's name stands its width."""
     if link.words and not link.words.replace("x", "").isdigit():
         return link.words
-    return f"{link.target} › {link.place.lstrip('^#')}" if link.place else link.target
+    return " › ".join(part for part in (link.target, link.place.lstrip("^#")) if part)
 
 
 def _wiki_link(_: Any, tokens: Sequence[Token], index: int, __: Any, env: Any) -> str:
     link: Link = tokens[index].meta["link"]
-    return _linked(env["notes"].found(link), _words(link))
+    if link.target:
+        return _linked(env["notes"].found(link), _words(link))
+    place = tokens[index].meta.get("place")
+    return _linked(f"#{place}", _words(link)) if place else escape(_words(link))
 
 
 def _linked(address: str | None, words: str) -> Markup:
@@ -251,6 +265,25 @@ def _link_notes(state: StateCore) -> None:
         if box is not None and shown[-3].type == "paragraph_open":
             shown[-3:] = box
     state.tokens = shown
+
+
+def _link_headings(state: StateCore) -> None:
+    """``[[#Heading]]`` leads to that heading, which gets an id; in a box to none, for another box
+    may have the same."""
+    if state.env.get("box"):
+        return
+    inside = (token.children or () for token in state.tokens if token.type == "inline")
+    here = [
+        one for one in chain(*inside) if one.type == "wiki_link" and not one.meta["link"].target
+    ]
+    named = {heading_name(one.meta["link"].place.rpartition("#")[2]) for one in here}
+    places: dict[str, str] = {}
+    for token, words in pairwise(state.tokens if here else ()):
+        name = heading_name(words.content) if token.type == "heading_open" else ""
+        if name in named and name not in places:
+            places[name] = token.attrs["id"] = f"heading-{len(places) + 1}"
+    for one in here:
+        one.meta["place"] = places.get(heading_name(one.meta["link"].place.rpartition("#")[2]))
 
 
 def _link_relative(children: Sequence[Token], notes: Notes | None) -> None:
@@ -295,7 +328,7 @@ def _box_of(parser: MarkdownIt, inline: Token, notes: Notes) -> list[Token] | No
         Token("paragraph_open", "p", 1, attrs={"class": "title"}, block=True),
         heading,
         Token("paragraph_close", "p", -1, block=True),
-        *_without_footnotes(parser.parse(part, _environment(title, inside))),
+        *_without_footnotes(parser.parse(part, {**_environment(title, inside), "box": True})),
         Token("embed", "div", -1, block=True),
     ]
 

@@ -78,7 +78,7 @@ def _block(command: click.Command, name: str) -> str:
         lines += [f"  also: {', '.join(also)}"]
     lacks = [one for one in USUAL if one not in records]
     if lacks and usage != "COMMAND [ARGS]...":
-        lines += [f"  not: {', '.join(lacks)}"]
+        lines += [f"  not: {'usual' if lacks == list(USUAL) else ', '.join(lacks)}"]
     return "\n".join(lines)
 
 

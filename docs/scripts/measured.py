@@ -61,7 +61,6 @@ NAMED = {  # what a thief names who knows notes → what the table calls it
         "other_tags": "and so topics of notes but those {}",
     },
 }
-SEPARATE = 0.05  # p below which the test separates two rankings
 
 Figures = dict[str, Any]
 

@@ -42,6 +42,7 @@ from memory_store.vault.audit_events import EDIT, READ
 from memory_store.vault.trash import Change
 
 SAME, SAME_DEVIATIONS = 0.93, 6.0  # cosine from which two texts say the same; see ``likeness``
+EQUAL = 1.0  # of equal texts, which say the same whatever is usual
 APART, APART_DEVIATIONS = 0.70, 4.0  # … from which one may replace the other, by topic
 ALIKE, LATER = "alike", "later"
 """What a pair may be: of the second, one is a later statement about the topic of the other."""
@@ -170,7 +171,7 @@ def _pairs(vault: OpenVault, snapshot: Snapshot, valid: Mask) -> tuple[list[Pair
     memories = _opened(vault, snapshot, [one for key, one in pairs.items() if key not in known])
     kinds = {key: known.get(key) or _kind(snapshot, pair, memories) for key, pair in pairs.items()}
     kept.kinds = {key: kind for key, kind in kinds.items() if kind}
-    bound = max(SAME, found.usual + SAME_DEVIATIONS * found.spread)
+    bound = min(max(SAME, found.usual + SAME_DEVIATIONS * found.spread), EQUAL)
     listed = [(pair, kinds[key]) for key, pair in pairs.items() if kinds[key] in (ALIKE, LATER)]
     same = [pair for pair, _ in listed if pair.near >= bound]
     apart = [pair for pair, kind in listed if pair.near < bound and kind == LATER]

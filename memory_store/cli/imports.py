@@ -78,8 +78,9 @@ def import_(
     pbpaste | memory-store import notes.db -
 
     A Git work tree gives its source code, too, as Git sees it: docs say what is left out.
-    From folders: .md .markdown .txt .rst .org; also .json .ndjson .csv .tsv .db when named or
-    matched by --glob; other kinds are skipped and counted. A renamed file keeps its memory; what
+    From folders: notes (.md .txt .rst .org …) and documents (.pdf .docx .xlsx .html .epub .eml …);
+    what holds many records (.json .csv .db .mbox) when named or matched by --glob, an archive
+    (.zip) when named; other kinds are skipped and counted. A renamed file keeps its memory; what
     is gone is named, and kept until --prune. Without PATH every known source is imported again.
     Exit code 1 when a chosen file was invalid; everything else is kept.
     """

@@ -16,6 +16,7 @@ from memory_store.evaluation.runs import DEFAULT_DEPTH, Catalogue
 from memory_store.records import search_request
 from memory_store.search.context import SearchContext
 from memory_store.search.fusion.evidence import FEATURES, Evidence, evidence
+from memory_store.search.fusion.learned import weighable
 from memory_store.search.legs.retrieval import fetch
 from memory_store.search.query.analysis import analyse
 from memory_store.search.query.language import parse, resolve_mode
@@ -72,7 +73,7 @@ def as_searches(
     shape = (len(found), max([READ, *(len(one.grades) for one in found)]))
     table, grades = np.zeros((*shape, len(FEATURES)), np.float32), np.full(shape, -1.0)
     for row, one in enumerate(found):
-        table[row, : len(one.grades)] = one.evidence.features
+        table[row, : len(one.grades)] = weighable(one.evidence)
         grades[row, : len(one.grades)] = one.grades
     return Searches(
         name,

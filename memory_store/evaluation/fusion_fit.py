@@ -15,7 +15,8 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.search.fusion.evidence import MEANING
+from memory_store.search.fusion.evidence import FEATURES, HELD, MEANING
+from memory_store.search.fusion.learned import HELD_ALONE
 
 Values = npt.NDArray[np.float64]
 
@@ -35,10 +36,11 @@ BINS = 10
 class Searches(Struct, frozen=True, eq=False):
     """The searches of one set, padded to the longest list.
 
-    ``features`` float32 [searches, n, features], ``grades`` float64 [searches, n], below 0 where
-    there is no candidate; ``ideal`` the best discounted gain and ``relevant`` how many there are,
-    float64 [searches]; ``read`` how well the model reads, float64 [searches]. ``best_leg`` is what
-    the best of legs and equal RRF reaches. ``by_recall``: measured by Recall@10, else by nDCG@10.
+    ``features`` float32 [searches, n, features] as they are weighed, ``grades`` float64 [searches,
+    n], below 0 where there is no candidate; ``ideal`` the best discounted gain and ``relevant`` how
+    many there are, float64 [searches]; ``read`` how well the model reads, float64 [searches].
+    ``best_leg`` is what the best of legs and equal RRF reaches. ``by_recall``: measured by
+    Recall@10, else by nDCG@10.
     """
 
     name: str
@@ -81,6 +83,8 @@ class Searches(Struct, frozen=True, eq=False):
         """The same, had nothing vectors."""
         features = self.features.copy()
         features[:, :, MEANING] = 0.0
+        held = HELD_ALONE + (1.0 - HELD_ALONE) * self.read
+        features[:, :, FEATURES.index(HELD)] *= HELD_ALONE / held[:, None]
         return replace(self, features=features, read=np.zeros_like(self.read))
 
     def _first(self, scores: Values, depth: int) -> Values:

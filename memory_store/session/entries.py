@@ -298,7 +298,8 @@ class TermHashes:
         """The keyed hashes of a text's terms, in order."""
         if language not in self._terms:
             self._terms[language] = _Remembered(partial(self.blinder.term, language))
-        return np.array([*map(self._terms[language].__getitem__, stems)], np.uint64)
+        known = self._terms[language]
+        return np.fromiter(map(known.__getitem__, stems), np.uint64, len(stems))
 
     def pairs(self, terms: Hashes, in_title: int) -> Hashes:
         """The keyed hashes of all neighbours, given those of the terms of the title, which are so
@@ -306,7 +307,7 @@ class TermHashes:
         found = self.blinder.pairs(terms)
         if 0 < in_title < len(terms):
             found = np.delete(found, in_title - 1)  # its end and the body's start are none
-        return np.unique(found)
+        return distinct(found)
 
 
 def _entry(

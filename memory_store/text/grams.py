@@ -10,10 +10,13 @@ characters instead, for what people look for there is often no longer.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 import numpy.typing as npt
 
 DENSE = 0x0E00  # Thai; of what follows, a gram of one or two characters is seldom a common one
+Unsigned = TypeVar("Unsigned", np.uint32, np.uint64)
 _BITS = np.uint64(21)  # of a character
 _ASCII = np.uint64(0x7F)
 FEW = 100  # characters that are replaced one after the other: a twentieth of the time
@@ -40,10 +43,10 @@ def _folded(character: str) -> str:
     return character
 
 
-def distinct(numbers: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+def distinct(numbers: npt.NDArray[Unsigned]) -> npt.NDArray[Unsigned]:
     """The distinct numbers, ascending; sorting is the fastest way to them."""
     found = np.sort(numbers)
-    kept: npt.NDArray[np.uint32] = found[np.diff(found, prepend=found[:1] + 1) != 0]
+    kept: npt.NDArray[Unsigned] = found[np.diff(found, prepend=found[:1] + 1) != 0]
     return kept
 
 
@@ -66,4 +69,4 @@ def grams(text: str) -> npt.NDArray[np.uint64]:
     dense = codes >= DENSE
     pairs, both = (codes[:-1] << _BITS) | codes[1:], dense[:-1] & dense[1:]
     triples, all_three = (pairs[:-1] << _BITS) | codes[2:], both[:-1] & both[1:]
-    return np.unique(np.concatenate((codes[dense], pairs[both], triples[~all_three])))
+    return distinct(np.concatenate((codes[dense], pairs[both], triples[~all_three])))

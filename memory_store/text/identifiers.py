@@ -35,6 +35,7 @@ _CACHE_LIMIT = 100_000  # distinct names, about 30 MB: those of a large reposito
 _ASCII_PART = re.compile(  # as _begins_part has it
     r"(?<=[^A-Z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z](?:[a-rt-z]|s[a-z]))"
 )
+_ASCII_RUN = re.compile(r"\w+", re.ASCII)
 _ASCII_NAME = re.compile(r"(?<!\w)_*[A-Za-z0-9]\w*", re.ASCII)  # no name begins inside a run
 
 
@@ -63,8 +64,7 @@ def _name_pattern() -> re.Pattern[str]:
 def names_of(text: str) -> list[str]:
     """The :func:`identifiers` as they are spelled."""
     if text.isascii():
-        found: list[str] = _ASCII_NAME.findall(text)
-        return found
+        return [run for run in _ASCII_RUN.findall(text) if run.strip("_")]
     runs = _name_pattern().findall(text)
     names = {run: [name.text for name in identifiers(run)] for run in set(runs)}
     return [name for run in runs for name in names[run]]
@@ -88,6 +88,9 @@ def name_parts(name: str) -> tuple[str, ...]:
 def taken_apart(name: str) -> tuple[list[str], list[str]]:
     """The :func:`name_terms` and the :func:`name_parts` of a name, of which it remembers nothing.
     Each part is one of the terms."""
+    if name.islower() and name.isascii():  # most are: case changes nowhere
+        pieces = [*filter(None, name.split("_"))]
+        return ([name] if pieces == [name] else [name, *pieces]), pieces
     whole = folded(name)
     terms, every = [whole], []
     for piece in filter(None, name.split("_")):

@@ -199,7 +199,7 @@ def section(text: str, place: str) -> str:
             if token.type == "inline" and token.map and token.content.rstrip().endswith(place):
                 return token.content.rstrip().removesuffix(place).rstrip()
         return text
-    wanted = _heading_name(place.rpartition("#")[2])
+    wanted = heading_name(place.rpartition("#")[2])
     start, level = None, 0
     for token, following in pairwise(tokens):
         if token.type != "heading_open" or not token.map:
@@ -207,11 +207,11 @@ def section(text: str, place: str) -> str:
         here = int(token.tag[1])
         if start is not None and here <= level:
             return "\n".join(lines[start : token.map[0]])
-        if start is None and _heading_name(following.content) == wanted:
+        if start is None and heading_name(following.content) == wanted:
             start, level = token.map[0], here
     return "\n".join(lines[start:]) if start is not None else text
 
 
-def _heading_name(heading: str) -> str:
+def heading_name(heading: str) -> str:
     """A heading as links write it: without marks that a link cannot hold."""
     return " ".join(re.sub(r"[^\w\s]|_", " ", heading).casefold().split())

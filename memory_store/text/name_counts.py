@@ -69,9 +69,8 @@ class NameCounter:
         if len(self._names) > REMEMBERED:
             self.forget()
         in_title, in_text = names_of(title), names_of(text)
-        in_title += in_text
-        names = np.array([*map(self._names.__getitem__, in_title)], np.intp)
-        first = len(names) - len(in_text)  # of the text's
+        every, first = [*in_title, *in_text], len(in_title)
+        names = np.fromiter(map(self._names.__getitem__, every), np.intp, len(every))
         terms, ends = self._terms_of.of(names)
         parts, part_ends = self._parts_of.of(names)
         there = distinct(terms)

@@ -138,6 +138,31 @@ def test_an_entry_needs_no_key_while_the_vault_is_kept_open(
     assert "run memory-store unlock first" in refused.stderr
 
 
+def test_a_model_of_llm_uses_its_tools_without_a_key(
+    kept: KeptOpen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("llm", reason="the llm extra is not installed")
+    from memory_store.assistants.tools import TOOLS
+    from memory_store.llm_plugin import Memory
+
+    monkeypatch.delenv("MEMORY_STORE_KEY_FILE")
+    offered = {one.name: one for one in Memory(str(kept.path)).tools()}
+    reading = [one for one in TOOLS if one.needs == "read" and not one.of_code]
+    assert [*offered] == [one.name for one in reading]
+    assert all(offered[one.name].input_schema == one.schema() for one in reading)
+
+    def answer(name: str, **arguments: Any) -> Any:
+        work = offered[name].implementation
+        assert work is not None
+        return json.loads(work(**arguments))
+
+    found = answer("memory_search", query="when does the lease end", format="json")
+    assert found["results"][0]["title"] == "Lease of the flat"
+    assert "no memory" in answer("memory_read", ids=["00000000"])["error"]
+    with pytest.raises(Exception, match="none named 'abroad'"):
+        Memory(str(kept.path), collection="abroad")
+
+
 async def said(session: ClientSession, name: str, **arguments: Any) -> Any:
     """What a tool answers."""
     answer = await session.call_tool(name, arguments)

@@ -125,6 +125,17 @@ def test_no_text_makes_an_address_of_its_own(text: str) -> None:
     assert page.select("a") == []
 
 
+def test_a_link_to_a_heading_of_the_same_note_leads_there() -> None:
+    text = "[[#The Plan|see]] [[#Gone]] [[#^a1]]\n\n## The *plan*\n\n## Else\n\n[[#the plan]]"
+    page = parsed(readable(text, notes=notes(A=ID)))
+    assert [(one.get_text(), one["href"]) for one in page.select("a")] == [
+        ("see", "#heading-1"),
+        ("the plan", "#heading-1"),
+    ]
+    assert [one.get_text() for one in page.select("[id]")] == ["The plan"]
+    assert page.select("p")[0].get_text() == "see Gone a1"
+
+
 def test_an_embed_is_one_deep_and_of_the_part_that_it_names() -> None:
     other = "00000000-0000-4000-8000-000000000002"
     inside = notes(A=ID, B=other)

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.records.fusion import FusionNumbers
-from memory_store.search.fusion.evidence import FEATURES, Evidence
+from memory_store.search.fusion.evidence import FEATURES, HELD, Evidence
 from memory_store.search.query.plan import Search
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 FILE = Path(__file__).with_name("default_weights.json")
 USUAL = "all-MiniLM-L6-v2"
+HELD_ALONE = 0.5
+"""Of what the share of the query's words counts beside vectors, it counts this by words alone. On
+the eleven sets without vectors, the mean nDCG@10 is .6185 with 1, .6236 with .5, .6234 with .25."""
 MOST_LOG_ODDS = 30.0  # beyond, a float64 shows no difference to certainty
 
 
@@ -86,8 +89,18 @@ def contributions(found: Evidence) -> NDArray[np.float64]:
     """float64 [n, features]: what each feature adds to the logarithm of a candidate's odds."""
     numbers = numbers_of(found)
     slope = numbers.slope + numbers.unread_slope * _unread(found)
-    added: NDArray[np.float64] = found.features * column(numbers.weights) * slope[:, None]
-    return added
+    return weighable(found) * column(numbers.weights) * slope[:, None]
+
+
+def weighable(found: Evidence) -> NDArray[np.float64]:
+    """float64 [n, features]: the features as the weights are made for.
+
+    Where vectors say nothing, words speak by how rare and how many they are, as in BM25, and the
+    share that a memory holds counts for less.
+    """
+    features = found.features.copy()
+    features[:, FEATURES.index(HELD)] *= HELD_ALONE + (1.0 - HELD_ALONE) * found.best_read
+    return features
 
 
 def constants(found: Evidence) -> NDArray[np.float64]:
