@@ -24,6 +24,7 @@ from memory_store.paths import (
     EXPANDER_VARIABLE,
     KEY_FILE_VARIABLE,
     MODEL_VARIABLE,
+    OPEN_VARIABLE,
     RERANKER_VARIABLE,
     config_folder,
     data_folder,
@@ -38,6 +39,7 @@ VARIABLES = {
     "model": MODEL_VARIABLE,
     "reranker": RERANKER_VARIABLE,
     "expander": EXPANDER_VARIABLE,
+    "open-with": OPEN_VARIABLE,
 }
 """A setting of the file, and the variable that comes before it."""
 SEARCH = "search"  # the section whose entries are options of the command
@@ -52,6 +54,31 @@ def chosen(variable: str) -> str | None:
     Raises BadInputError where the file cannot be understood.
     """
     return os.environ.get(variable) or settings().get(_OF_VARIABLE[variable])
+
+
+OPENERS = {
+    "obsidian": "obsidian://open?path={absolute}",
+    "vscode": "vscode://file/{path}",
+    "vscodium": "vscodium://file/{path}",
+    "cursor": "cursor://file/{path}",
+    "zed": "zed://file/{path}",
+}
+"""Programs that open a file of this machine by a link from a web page, and their links:
+``{absolute}`` is its path, ``{path}`` the same without a first slash."""
+
+
+def opener(folder: Path) -> str | None:
+    """The link of :data:`OPENERS` that opens a file of a folder; ``None``: none is known.
+
+    ``MEMORY_STORE_OPEN_WITH`` or ``open-with`` name the program; a vault of Obsidian has its own.
+    Raises BadInputError for a program that is not known.
+    """
+    named = chosen(OPEN_VARIABLE)
+    if not named:
+        return OPENERS["obsidian"] if (folder / ".obsidian").is_dir() else None
+    if named not in OPENERS:
+        raise BadInputError(f"open-with: {named!r}: there are {', '.join(OPENERS)}", "open-with")
+    return OPENERS[named]
 
 
 def default_vault(*, make: bool = False) -> Path:

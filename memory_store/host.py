@@ -13,6 +13,7 @@ from memory_store.assistants import answer_over_http, require_sdk
 from memory_store.assistants.allowance import Allowances
 from memory_store.assistants.assistant import Access, Assistant, access_of, least, only
 from memory_store.code.blame import BLAME, Change, changes_in
+from memory_store.configuration import opener
 from memory_store.dates import epoch
 from memory_store.importing import archive, drafts
 from memory_store.importing.drafts import checked_id, checked_type
@@ -22,6 +23,7 @@ from memory_store.importing.source_file import Found, SourceFile, shown
 from memory_store.index.map_layout import HEIGHT as MAP_HEIGHT
 from memory_store.index.map_layout import WIDTH as MAP_WIDTH
 from memory_store.late_vectors import BackgroundEmbedding
+from memory_store.paths import file_of
 from memory_store.records.code import (
     CodeContext,
     CodeImpact,

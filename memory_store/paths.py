@@ -26,6 +26,7 @@ KEY_FILE_VARIABLE = "MEMORY_STORE_KEY_FILE"
 MODEL_VARIABLE = "MEMORY_STORE_MODEL"
 RERANKER_VARIABLE = "MEMORY_STORE_RERANKER"
 EXPANDER_VARIABLE = "MEMORY_STORE_EXPANDER"
+OPEN_VARIABLE = "MEMORY_STORE_OPEN_WITH"
 CONFIG_FILE = "config.yaml"
 DEFAULT_NAME = "memories.db"
 
@@ -96,6 +97,12 @@ def replace_file(path: Path, content: bytes) -> None:
     with os.fdopen(handle, "wb") as file:
         file.write(content)
     os.replace(temporary, path)
+
+
+def file_of(source: str | None, ref: str | None) -> str:
+    """The path that a memory came from: of a folder the file in it. It may be gone."""
+    path = source or ""
+    return os.path.join(path, ref) if ref and os.path.isdir(path) else path
 
 
 def _private_folder(

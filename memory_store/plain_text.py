@@ -28,6 +28,11 @@ WIKILINK = re.compile(
     r"!?\[\[(?P<target>[^\[\]|#\n]{0,400})(?P<hash>#?)(?P<place>[^\[\]|\n]{0,400})"
     r"(?:\|(?P<said>[^\[\]\n]{1,400}))?\]\]"
 )
+CUT_LINK = re.compile(
+    r"!?\[(?:\[(?=[^\s\[\]])(?:[^\[\]|\n]{1,400}\|)?(?P<words>[^\[\]|\n]{0,400})"
+    r"|(?P<said>[^\[\]\n]{0,400})\]\([^()\s]{0,1000})\Z"
+)
+"""A link that a preview ends in the middle of."""
 QUOTE = re.compile(r"^ {0,3}(?:>[ \t]?){1,9}(?:\[!\w{1,40}\][-+]?[ \t]*)?", re.MULTILINE)
 COMMENT = re.compile(r"<!--.{0,2000}?-->|%%.{0,2000}?%%", re.DOTALL)
 CODE = re.compile(
@@ -146,6 +151,12 @@ def _links(text: str) -> Iterator[Edit]:
     for found in LINK.finditer(text):
         yield Edit(found.start(), found.start("said"))
         yield Edit(found.end("said"), found.end())
+    if cut := CUT_LINK.search(text, max(0, text.rfind("[") - 2)):
+        said = "words" if cut["said"] is None else "said"
+        yield Edit(cut.start(), cut.start(said))
+        yield Edit(cut.end(said), cut.end())
+        if said == "words" and (place := text.find("#", cut.start(said))) > cut.start(said):
+            yield Edit(place, place + 1, " › ")
     for found in WIKILINK.finditer(text):
         if found[0][0] == "!" and PICTURE.search(found["target"]):
             yield Edit(*found.span())

@@ -216,6 +216,7 @@ class MemoryStore(Actions):
     import_paths = late(lambda: actions.writes.import_paths)
     run_import = late(lambda: actions.writes.run_import)
     sources = late(lambda: actions.sources.sources)
+    is_source = late(lambda: actions.sources.is_source)
     gone_on = late(lambda: actions.sources.gone_on)
     forget_source = late(lambda: actions.sources.forget_source)
     edit_source = late(lambda: actions.sources.edit_source)

@@ -65,6 +65,20 @@ def test_marks_go_and_words_stay(text: str, shown: str) -> None:
     assert plainly(text).text == shown
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("See [[Lisbon#Tra", "See Lisbon › Tra"),
+        ("See ![[Lis", "See Lis"),
+        ("See [[a/b|the tr", "See the tr"),
+        ("See [the map](https://exa", "See the map"),
+        ("a[0] and [[ -f x", "a[0] and [[ -f x"),
+    ],
+)
+def test_a_link_that_a_preview_cuts_has_no_marks(text: str, shown: str) -> None:
+    assert plainly(text).text == shown
+
+
 @given(TEXTS)
 def test_every_character_that_stays_is_where_it_is_configured_to_be(text: str) -> None:
     plain = plainly(text)

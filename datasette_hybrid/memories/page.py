@@ -30,6 +30,7 @@ from .addresses import kept, memory_path, seeing_other
 from .api import marked, published, whole_id
 from .links import near, notes_of
 from .markdown import readable
+from .source import is_here, origin
 
 SUGGESTED_FROM = 250
 """Memories whose topics are suggested, the newest: to open their heads takes about 25 ms."""
@@ -50,7 +51,9 @@ async def memory(datasette: Any, request: Any) -> Response:
         way = await private_searches.led_to(datasette, request, vault, grants.decrypt, given, here)
         return way or private_searches.see(here)
     path = hybrid_path(datasette, vault.database)
-    opened = await work.run(lambda: _opened(vault, grants, _id(request), path))
+    opened = await work.run(
+        lambda: _opened(vault, grants, _id(request), path, here=is_here(request.scope))
+    )
     context = {
         **opened,
         "database": vault.database,
@@ -63,8 +66,11 @@ async def memory(datasette: Any, request: Any) -> Response:
     return await render(datasette, request, "hybrid_memory.html", context)
 
 
-def _opened(vault: Vault, grants: Grants, given: str, path: str) -> dict[str, Any]:
-    """The memory, where a copy may go, topics to choose from. Work for a thread."""
+def _opened(vault: Vault, grants: Grants, given: str, path: str, *, here: bool) -> dict[str, Any]:
+    """The memory, where a copy may go, topics to choose from. Work for a thread.
+
+    ``here``: for a browser on this machine.
+    """
     store = vault.use(grants.decrypt)
     unfolded = store.unfolded(given)
     found = unfolded.memory
@@ -85,6 +91,7 @@ def _opened(vault: Vault, grants: Grants, given: str, path: str) -> dict[str, An
         "plain_type": base_type(found.type),
         "done": found.type.endswith(DONE_SUFFIX),
         "file": file,
+        "origin": origin(vault, grants, found) if here else None,
         "html": ""
         if file
         else readable(

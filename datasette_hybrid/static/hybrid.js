@@ -208,3 +208,14 @@ if (field && keys) {
     button.addEventListener("click", commands["?"]);
   }
 }
+
+/* The path of a file: no browser opens one from a page, so it is copied. */
+
+for (const button of document.querySelectorAll("[data-copy]")) {
+  if (!navigator.clipboard) continue; // not on this machine, and without https
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "Copied";
+  });
+}

@@ -39,6 +39,14 @@ def sources(opened: Opened, path: str | None = None) -> list[SourceInfo]:
     return [_described(vault, one) for one in found]
 
 
+@action(None, writes=False)
+def is_source(opened: Opened, path: str) -> bool:
+    """Whether this principal imported that very path."""
+    return any(
+        one.path == path for one in read_sources(opened.vault.reader(), opened.vault.keyring)
+    )
+
+
 def import_again(vault: Path) -> str:
     """The command that reads every source again, each with its options."""
     return f"memory-store import{typed_vault(vault)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -37,6 +36,7 @@ from memory_store.cli.terminal import (
     styled,
 )
 from memory_store.errors import BadInputError, MemoryStoreError
+from memory_store.paths import file_of
 from memory_store.records import Memory
 from memory_store.titles import shown_title
 
@@ -87,17 +87,11 @@ def show_memory(store: MemoryStore, memory: Memory) -> None:
         *([f"supersedes {memory.supersedes}"] if memory.supersedes else []),
         *([f"superseded by {memory.superseded_by}"] if memory.superseded_by else []),
     ]
-    ref = linked(printable_line(memory.ref or ""), _file_of(memory), colour)
+    ref = linked(printable_line(memory.ref or ""), file_of(memory.source, memory.ref), colour)
     words = [*map(printable_line, facts), ref, *map(printable_line, more)]
     shown, title = " · ".join(word for word in words if word), _title(memory)
     lines = [styled(title, BOLD, colour), styled(shown, DIM, colour), "", printable(memory.text)]
     show(lines, store.lock)
-
-
-def _file_of(memory: Memory) -> str:
-    """Where the note was read from, if it came from a file; it may be gone."""
-    path = memory.source or ""
-    return os.path.join(path, memory.ref) if memory.ref and os.path.isdir(path) else path
 
 
 @vault_command("list")

@@ -85,8 +85,8 @@ def _with_and_without_suffix(path: str) -> tuple[str, ...]:
 
 
 def _folders(path: str) -> Iterator[str]:
-    while path:
-        path = posixpath.dirname(path)
+    while path and (above := posixpath.dirname(path)) != path:  # "/" is its own
+        path = above
         yield path
 
 
