@@ -47,7 +47,7 @@ MEMORY = re.compile(
     r"(?:/[\w~.%-]+)+/-/hybrid/memories/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 )
 PLACE_ID = re.compile(r"#?(?:fn(?:ref)?-note-[\d:]+|heading-\d+)")
-CALLOUT = re.compile(r"\[!(\w[\w-]{0,30})\][+-]?[ \t]*([^\n]*)(?:\n|$)")
+CALLOUT = re.compile(r"\[!(\w[\w-]{0,30})\]([+-]?)[ \t]*([^\n]*)(?:\n|$)")
 """The first line of a callout: https://help.obsidian.md/callouts"""
 CALLOUTS = {
     "info": {
@@ -91,18 +91,21 @@ TAGS = {
     "hr",
 }
 TAGS |= {"blockquote", "div", "section", "table", "thead", "tbody", "tr", "th", "td"}
-TAGS |= {"a", "strong", "em", "s", "sup"}
+TAGS |= {"a", "strong", "em", "s", "sup", "details", "summary"}
 ATTRIBUTES = {
     "a": {"href", "id"},
     "li": {"id"},
     **{f"h{level}": {"id"} for level in range(2, 7)},
     "ol": {"start"},
+    "details": {"open"},
     "span": {"role", "aria-label"},
 }
 EMBEDDED_LIMIT = 20_000  # characters; of a longer note a link is shown
 CLASSES = {
     "li": {"task", "footnote-item"},
     "p": {"title"},
+    "summary": {"title"},
+    "details": {"callout", *CALLOUTS},
     "div": {"wide", "callout", "embed", *CALLOUTS},
     "span": {"missing"},
     "th": {"center", "right"},
@@ -351,35 +354,38 @@ def _leave_out_title(state: StateCore) -> None:
 
 
 def _mark_callouts(state: StateCore) -> None:
-    """``> [!note] Title`` at the beginning of a quote: a box with a title."""
+    """``> [!note] Title`` at the beginning of a quote: a box with a title. With ``-`` or ``+``
+    after the bracket it folds, and is closed or open at first."""
     marked: list[Token] = []
-    boxes: list[bool] = []  # of the quotes around a token: whether they are callouts
+    boxes: list[str] = []  # of the quotes around a token: the element of a callout, or none
+    ends_itself = False  # the next paragraph is a title alone, whose end stands already
     for token in state.tokens:
         marked.append(token)
         if token.type == "blockquote_open":
-            boxes.append(False)
-        elif token.type == "blockquote_close" and boxes.pop():
-            token.tag = "div"
+            boxes.append("")
+        elif token.type == "blockquote_close":
+            token.tag = boxes.pop() or token.tag
         elif token.type == "inline" and [one.type for one in marked[-3:-1]] == QUOTE_BEGINS:
             found = CALLOUT.match(token.content)
             if found:
-                boxes[-1] = True
                 quote, paragraph, _ = marked[-3:]
-                kind, title = (
-                    found[1].lower(),
-                    found[2].strip() or found[1].capitalize(),
-                )
+                kind, fold = found[1].lower(), found[2]
                 look = next((look for look, kinds in CALLOUTS.items() if kind in kinds), "info")
-                quote.tag, quote.attrs = "div", {"class": f"callout {look}"}
-                paragraph.attrs = {"class": "title"}
+                boxes[-1] = quote.tag = "details" if fold else "div"
+                quote.attrs = {"class": f"callout {look}"} | ({"open": ""} if fold == "+" else {})
+                paragraph.tag, paragraph.attrs = "summary" if fold else "p", {"class": "title"}
                 rest = token.content[found.end() :]
-                token.content = title
+                token.content = found[3].strip() or found[1].capitalize()
+                marked.append(Token("paragraph_close", paragraph.tag, -1, block=True))
                 if rest:
                     marked += [
-                        Token("paragraph_close", "p", -1, block=True),
                         Token("paragraph_open", "p", 1, block=True),
                         Token("inline", "", 0, content=rest, children=[], block=True),
                     ]
+                ends_itself = not rest
+        elif token.type == "paragraph_close" and ends_itself:
+            marked.pop()
+            ends_itself = False
     state.tokens = marked
 
 

@@ -15,8 +15,9 @@ trail      what an assistant did on this machine, in the audit trail
 checkup    whether such an entry works
 
 Boundary: text of memories leaves for the assistant that the user has connected. It is given as
-data, in the fields of an answer; no description, instruction or error quotes a memory. An assistant
-reads and writes what its :class:`memory_store.assistants.assistant.Assistant` lets it, no more.
+data, in the fields of an answer; no description or instruction quotes a memory. An error says at
+most names of files and definitions of source code that it may read. An assistant reads and writes
+what its :class:`memory_store.assistants.assistant.Assistant` lets it, no more.
 """
 
 from __future__ import annotations

@@ -21,11 +21,12 @@ from .conftest import ONE, Served
 
 OURS = {"p", "br", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "span", "pre", "code", "hr"}
 OURS |= {"blockquote", "div", "table", "thead", "tbody", "tr", "th", "td", "a", "strong", "em"}
-OURS |= {"s", "sup", "section"}
+OURS |= {"s", "sup", "section", "details", "summary"}
 ATTRIBUTES = {
     "a": {"href", "rel", "id"},
     "li": {"class", "id"},
     "ol": {"start"},
+    "details": {"class", "open"},
     "span": {"role", "aria-label", "class"},
 }
 CLASSES = {"task", "footnote-item", "title", "wide", "callout", "info", "good", "care", "bad"}
@@ -175,13 +176,24 @@ def test_tasks_say_whether_they_are_done() -> None:
     [
         ("> [!note]\n> Two coats.", "info", "Note", "Two coats."),
         ("> [!WARNING] Wet *paint*\n> Wait.", "care", "Wet paint", "Wait."),
-        ("> [!faq]- Folded?\n>\n> Open.", "care", "Folded?", "Open."),
+        ("> [!faq] Really?\n>\n> Yes.", "care", "Really?", "Yes."),
         ("> [!recipe] Plum jam", "info", "Plum jam", ""),
     ],
 )
 def test_a_callout_is_a_box_with_a_title(text: str, look: str, title: str, body: str) -> None:
     box = parsed(readable(text)).select_one(f"div.callout.{look}")
     assert [one.get_text() for one in box.find_all("p")] == [title, *[body] * bool(body)]
+
+
+@pytest.mark.parametrize(("mark", "is_open"), [("-", False), ("+", True)])
+@pytest.mark.parametrize("body", ["", "> Two coats.\n> [!x] Three.\n", ">\n> Two coats.\n"])
+def test_a_callout_folds_where_it_says_so(mark: str, is_open: bool, body: str) -> None:
+    page = parsed(readable(f"> [!tip]{mark} How *thick*\n{body}\nRest."))
+    box = page.select_one("details.callout.good")
+    assert box.has_attr("open") == is_open
+    assert box.summary.get_text() == "How thick"
+    assert bool(box.find("p")) == bool(body)
+    assert page.find_all("p")[-1].parent is not box
 
 
 def test_a_footnote_and_its_place_lead_to_each_other() -> None:
