@@ -66,7 +66,7 @@ def test_a_slip_finds_what_was_meant_and_the_answer_says_so(
 
 
 @pytest.mark.parametrize(
-    "word", ["broiled", "grandfather", "serviced", "cotton", "Grüße", "BOILr", "wEIr"]
+    "word", ["broiled", "grandfather", "serviced", "cotton", "Grüße", "BOILr", "wEIr", "wexr"]
 )
 def test_a_word_that_no_note_has_is_no_slip(filled: MemoryStore, word: str) -> None:
     assert searched(filled, f"{word} {word}").also_searched == {}

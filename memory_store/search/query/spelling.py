@@ -6,9 +6,10 @@ them. What was corrected is said in the answer.
 
 A word is as good as unheld when no living memory of the searched collections has its stem. It is
 corrected to the word that most of their memories hold among those at the least distance: one edit
-(a letter more, less, other, or two exchanged), or two in a word of eight letters. Quoted words,
-numbers, abbreviations, words shorter than four letters and names of code are left as they are, and
-so is a word of a dictionary, of a language that the searched collections have, or of English: that
+(a letter more, less, other, or two exchanged), or two in a word of eight letters. In a word of four
+letters only two exchanged ones are a slip: random letters are too often one edit from some word.
+Quoted words, numbers, abbreviations, shorter words and names of code are left as they are, and so
+is a word of a dictionary, of a language that the searched collections have, or of English: that
 no note says *gift* does not make it a slip for *lift*. A word of a language that they do not have
 finds similar ones: *Normandía* finds *Normandy*.
 """
@@ -108,7 +109,8 @@ def nearest(word: str, lexicons: Sequence[tuple[Part, Lexicon]]) -> str | None:
         for other, distance, index in near:
             place = int(places[index])
             count = lexicon.counts(place, place + 1, part.alive).item()
-            if count and not any(map(str.isdigit, other)):
+            exchanged = sorted(other) == sorted(word)
+            if count and not any(map(str.isdigit, other)) and (len(word) > SHORTEST or exchanged):
                 distances[other] = int(distance)
                 held[other] += count
     return min(held, key=lambda one: (distances[one], -held[one], one), default=None)
