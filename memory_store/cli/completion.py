@@ -1,25 +1,30 @@
 """``memory-store completion``: the Tab key of your shell completes commands, options and names.
 
-Boundary: what is completed is shown in the terminal. A vault is opened for it only by a key that
-needs no question; where there is none, nothing is completed and nothing is said.
+Boundary: what is completed is shown in the terminal. A keeper that has the vault open is asked for
+it, else the vault is opened, only by a key that needs no question; where there is none, nothing is
+completed and nothing is said.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 from memory_store.cli.terminal import SHORT_ID, printable_line
 from memory_store.errors import MemoryStoreError
+from memory_store.keeper.client import printed
 from memory_store.titles import shown_title
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
+
+Found = TypeVar("Found")
 
 PROGRAM = "memory-store"
 VARIABLE = "_MEMORY_STORE_COMPLETE"  # what click looks for, by the program's name
@@ -55,8 +60,8 @@ def completion(shell: str, only_print: bool) -> None:
     memory-store completion bash
     memory-store completion zsh --print
 
-    Names out of a vault are completed where it opens without a question: by a key file or the
-    keyring.
+    Names out of a vault are completed where it opens without a question: after unlock, by a key
+    file or by the keyring.
     """
     made = get_completion_class(shell)
     assert made is not None
@@ -78,14 +83,26 @@ def collection_names(
     context: click.Context, parameter: click.Parameter, begun: str
 ) -> list[CompletionItem]:
     """The names of collections that begin so."""
-    return _named(context, begun, lambda store: store.collections.names().values())
+    kept = _kept(context, "collections")
+    names = (
+        [one["name"] for one in kept]
+        if kept is not None
+        else _opened(context, lambda store: list(store.collections.names().values()))
+    )
+    return _begun(names, begun)
 
 
 def topic_names(
     context: click.Context, parameter: click.Parameter, begun: str
 ) -> list[CompletionItem]:
     """The most frequent topics that begin so."""
-    return _named(context, begun, lambda store: store.frequent_topics(MOST))
+    kept = _kept(context, "topics")
+    names = (
+        [one["topic"] for one in kept[:MOST]]
+        if kept is not None
+        else _opened(context, lambda store: list(store.frequent_topics(MOST)))
+    )
+    return _begun(names, begun)
 
 
 def words_begun(
@@ -95,8 +112,8 @@ def words_begun(
     before, space, last = begun.rpartition(" ")
     if len(last) < LEAST_BEGUN:
         return []
-    found = _opened(context, lambda store: [CompletionItem(one.word) for one in store.words(last)])
-    return [CompletionItem(f"{before}{space}{printable_line(one.value)}") for one in found]
+    found = _opened(context, lambda store: [one.word for one in store.words(last)])
+    return [CompletionItem(f"{before}{space}{printable_line(one)}") for one in found]
 
 
 def query_words(
@@ -111,13 +128,19 @@ def memory_ids(
 ) -> list[CompletionItem]:
     """The ids of the newest memories that begin so, with their titles; else files, for DB."""
 
-    def newest(store: MemoryStore) -> list[CompletionItem]:
-        return [
-            CompletionItem(one.id[:SHORT_ID], help=printable_line(shown_title(one.title, one.text)))
-            for one in store.list(limit=MOST)
-        ]
-
-    found = [one for one in _opened(context, newest) if one.value.startswith(begun)]
+    kept = _kept(context, "list", "--limit", str(MOST))
+    newest = (
+        [(one["id"], one["title"], one["text"]) for one in kept]
+        if kept is not None
+        else _opened(
+            context, lambda store: [(one.id, one.title, one.text) for one in store.list(limit=MOST)]
+        )
+    )
+    found = [
+        CompletionItem(id[:SHORT_ID], help=printable_line(shown_title(title, text)))
+        for id, title, text in newest
+        if id.startswith(begun)
+    ]
     return found or files(context, parameter, begun)
 
 
@@ -126,18 +149,19 @@ def files(context: click.Context, parameter: click.Parameter, begun: str) -> lis
     return [CompletionItem(begun, type="file")]
 
 
-def _named(
-    context: click.Context, begun: str, names: Callable[[MemoryStore], Iterable[str]]
-) -> list[CompletionItem]:
-    found = _opened(
-        context, lambda store: [CompletionItem(printable_line(n)) for n in names(store)]
-    )
-    return [one for one in found if one.value.startswith(begun)]
+def _begun(names: Iterable[str], begun: str) -> list[CompletionItem]:
+    return [CompletionItem(one) for one in map(printable_line, names) if one.startswith(begun)]
 
 
-def _opened(
-    context: click.Context, find: Callable[[MemoryStore], list[CompletionItem]]
-) -> list[CompletionItem]:
+def _kept(context: click.Context, *words: str) -> list[dict[str, Any]] | None:
+    """The records that a command lists where the vault is kept open; ``None``: it is not."""
+    command, *options = words
+    database = str(context.params["database"])
+    answered = printed([command, database, *options, "--json"], quiet=True)
+    return json.loads(answered[1]) if answered is not None and answered[0] == 0 else None
+
+
+def _opened(context: click.Context, find: Callable[[MemoryStore], list[Found]]) -> list[Found]:
     """What is found in the vault of a command that is being typed; nothing where it is locked."""
     from memory_store.unlocking import open_store
 

@@ -102,11 +102,13 @@ def answered(words: list[str], page: Callable[[list[str]], None], editing: Editi
             return EXIT_INTERRUPTED
 
 
-def printed(words: list[str], given: bytes) -> tuple[int, bytes, bytes] | None:
-    """Exit code, standard output and standard error of one of :data:`FINDS` that a keeper does.
+def printed(
+    words: list[str], given: bytes = b"", *, quiet: bool = False
+) -> tuple[int, bytes, bytes] | None:
+    """Exit code, standard output and standard error of a command that a keeper does.
 
-    ``None`` where none does it. ``given`` is what it reads from standard input, if it is not left
-    to this process's own.
+    ``None`` where none does it, and why is said unless it is to be ``quiet``. ``given`` is what it
+    reads from standard input, if it is not left to this process's own.
     """
     if set(words) & set(LOCAL):
         return None
@@ -120,7 +122,8 @@ def printed(words: list[str], given: bytes) -> tuple[int, bytes, bytes] | None:
         except OSError:
             return None
     if kind != EXIT:
-        _say_why(data)
+        if not quiet:
+            _say_why(data)
         return None
     out, err = (b"".join(data for place, data in pieces if place == one) for one in (OUT, ERR))
     return int(data), out, err

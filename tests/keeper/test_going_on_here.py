@@ -7,13 +7,15 @@ import threading
 from collections.abc import Callable, Iterator
 
 import pytest
+from click.shell_completion import BashComplete
 from keeping_open import KeptOpen, by_itself
 from language_models import LanguageModels
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from memory_store.cli import search
+from memory_store.cli import main, search
+from memory_store.cli.completion import VARIABLE
 
 QUESTION = "when does the lease of the flat end"
 
@@ -94,3 +96,19 @@ def test_with_no_keeper_the_command_opens_the_vault_itself(
     code, _, err = by_itself(capfdbinary, "--no-keeper", command, str(kept.path), *words)
     assert code == 3
     assert b"locked" in err
+
+
+def test_the_tab_key_completes_out_of_what_is_kept_open(
+    kept: KeptOpen, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    def pressed(*words: str, begun: str = "") -> list[str]:
+        asked = BashComplete(main, {}, "memory-store", VARIABLE)
+        return [one.value for one in asked.get_completions(list(words), begun)]
+
+    vault = str(kept.path)
+    assert pressed("list", vault, "--topic", begun="ho") == ["home"]
+    assert pressed("list", vault, "--collection", begun="per") == ["personal"]
+    ids = pressed("get", vault)
+    assert len(ids) >= 4
+    assert pressed("get", vault, begun=ids[0][:6]) == [ids[0]]
+    assert capfdbinary.readouterr() == (b"", b"")
