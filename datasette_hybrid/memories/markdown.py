@@ -372,7 +372,9 @@ def _mark_callouts(state: StateCore) -> None:
                 kind, fold = found[1].lower(), found[2]
                 look = next((look for look, kinds in CALLOUTS.items() if kind in kinds), "info")
                 boxes[-1] = quote.tag = "details" if fold else "div"
-                quote.attrs = {"class": f"callout {look}"} | ({"open": ""} if fold == "+" else {})
+                quote.attrs = {"class": f"callout {look}"}
+                if fold == "+":
+                    quote.attrs["open"] = ""
                 paragraph.tag, paragraph.attrs = "summary" if fold else "p", {"class": "title"}
                 rest = token.content[found.end() :]
                 token.content = found[3].strip() or found[1].capitalize()
