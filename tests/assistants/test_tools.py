@@ -156,6 +156,7 @@ class TestReading:
             start = one["next_start"]
         assert read == text
 
+    @pytest.mark.sampled(14)
     @pytest.mark.parametrize("library", [False, True])
     @pytest.mark.parametrize("budget", [150, 300, 2_000])
     @pytest.mark.parametrize(

@@ -359,6 +359,7 @@ def combinations(number: int) -> list[tuple[str, str]]:
     ]
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize(("path", "method"), sorted(ACTS))
 async def test_the_rule_decides_who_is_let_in(site: Site, path: str, method: str) -> None:
     html = not AS_DATA.search(path) or path in LIKE_FORMS

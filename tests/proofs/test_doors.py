@@ -237,6 +237,7 @@ ASKING = {
 }
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("way", ASKING)
 @pytest.mark.parametrize("guess", GUESSES)
 def test_public_rows_confirm_to_a_stranger_no_guess_whether_it_is_right(
@@ -343,6 +344,7 @@ GOES_ON = {
 """What everybody may do as before, and what the answer holds then."""
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("door", GOES_ON)
 def test_public_tables_and_other_databases_go_on_as_before(server: House, door: str) -> None:
     path, expected = GOES_ON[door]
