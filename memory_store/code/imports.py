@@ -13,7 +13,7 @@ from msgspec import Struct
 MODULE, FILE, FOLDER, NAMESPACE = "module", "file", "folder", "namespace"
 
 
-class Import(Struct, frozen=True, array_like=True):
+class Import(Struct, frozen=True, array_like=True, gc=False):
     """One thing that is imported, and the line of its statement.
 
     ``how`` says what ``name`` is: a ``file`` by its path as it is written (``./x``, ``a/b.h``), a

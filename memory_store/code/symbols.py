@@ -30,7 +30,7 @@ _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _NO_USE = frozenset({"self", "this", "super", "cls"})
 
 
-class Symbol(Struct, frozen=True, array_like=True):
+class Symbol(Struct, frozen=True, array_like=True, gc=False):  # a repository has a million
     """One definition as it is kept. Lines count from 1.
 
     ``kind`` is ``class``, ``interface``, ``struct``, ``enum``, ``type``, ``module``, ``function``,
@@ -51,7 +51,7 @@ class Symbol(Struct, frozen=True, array_like=True):
         return f"{self.container}.{self.name}" if self.container else self.name
 
 
-class FileSymbols(Struct, frozen=True, array_like=True):
+class FileSymbols(Struct, frozen=True, array_like=True, gc=False):
     """What one file defines, uses (a name → its lines) and imports.
 
     ``made_by`` says whether a grammar was there. Without one nothing is known but definitions, by
@@ -63,7 +63,7 @@ class FileSymbols(Struct, frozen=True, array_like=True):
     lines: int
     package: str
     definitions: tuple[Symbol, ...]
-    references: dict[str, list[int]]
+    references: dict[str, tuple[int, ...]]
     imports: tuple[Import, ...]
     chunk_ends: tuple[int, ...] = ()
     spans: tuple[int, ...] = ()
@@ -136,7 +136,7 @@ def _spans(found: list[Definition]) -> tuple[int, ...]:
     return tuple(at for one in found[:MOST_NAMES] for at in (one.start, one.end))
 
 
-def _references(nodes: list[Node], data: bytes, defining: set[int]) -> dict[str, list[int]]:
+def _references(nodes: list[Node], data: bytes, defining: set[int]) -> dict[str, tuple[int, ...]]:
     """A name → the lines that use it, each once."""
     places = sorted({node.byte_range for node in nodes})
     newlines = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
@@ -154,7 +154,7 @@ def _references(nodes: list[Node], data: bytes, defining: set[int]) -> dict[str,
         on = spelled[said]
         if on is not None and len(on) < MOST_LINES:
             on[line + 1] = None
-    return {name: sorted(on) for name, on in uses.items()}
+    return {name: tuple(sorted(on)) for name, on in uses.items()}
 
 
 def _used(said: bytes) -> str:

@@ -11,7 +11,7 @@ from memory_store.code.symbols import FileSymbols
 from memory_store.index.extras import Records
 
 
-class Outline(Struct, frozen=True, array_like=True):
+class Outline(Struct, frozen=True, array_like=True, gc=False):
     """The outline of a memory: empty (no ``symbols``) of what is no source code.
 
     ``path`` is its name in its source, ``source`` the root that it was imported from.

@@ -32,7 +32,7 @@ from memory_store.vault.rows import open_memories
 _AT_ONCE = 256  # memories that are open at a time
 
 
-class CodeFile(Struct, frozen=True):
+class CodeFile(Struct, frozen=True, gc=False):
     """A file of source code. ``source`` is the folder that it was imported from."""
 
     id: str
@@ -45,7 +45,7 @@ class CodeFile(Struct, frozen=True):
     changed: str = ""
 
 
-class Use(Struct, frozen=True):
+class Use(Struct, frozen=True, gc=False):
     """Where a name is used: the place of the file, and the lines."""
 
     place: int
@@ -71,10 +71,11 @@ class CodeFiles:
     def used(self) -> dict[str, list[Use]]:
         """A name that is defined here → where it is used."""
         found: dict[str, list[Use]] = defaultdict(list)
+        defined = self.defined.keys()
         for place, file in enumerate(self.files):
             for name, lines in file.symbols.references.items():
-                if name in self.defined:
-                    found[name].append(Use(place, tuple(lines)))
+                if name in defined:
+                    found[name].append(Use(place, lines))
         return dict(found)
 
     @cached_property
