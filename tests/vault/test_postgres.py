@@ -287,7 +287,7 @@ def test_what_a_changed_row_says_is_refused(on_server: MemoryStore, postgres: Se
     ids = [store.add(one.text).id for one in drafts(2)]
     name = vault_path(store.path).vault  # type: ignore[attr-defined]
     postgres.sql(
-        f"update memory_store.memory_bodies set body = overlay(body placing 'x' from 40) "
+        "update memory_store.memory_bodies set body = set_byte(body, 40, get_byte(body, 40) # 1) "
         f"where vault = (select vault from memory_store.vaults where name = '{name}')"
     )
     with pytest.raises(Exception, match="memory_bodies"):
