@@ -139,7 +139,7 @@ def embedding_beside(
         threads[-1].start()
 
     def load() -> None:
-        with suppress(MemoryStoreError):  # who needs the model is told by what needs it
+        with suppress(MemoryStoreError):  # a search that needs the model says so itself
             store.warm()
             if store.embedding().left:
                 embedding.begin()

@@ -50,17 +50,7 @@ PLACE_ID = re.compile(r"#?(?:fn(?:ref)?-note-[\d:]+|heading-\d+)")
 CALLOUT = re.compile(r"\[!(\w[\w-]{0,30})\]([+-]?)[ \t]*([^\n]*)(?:\n|$)")
 """The first line of a callout: https://help.obsidian.md/callouts"""
 CALLOUTS = {
-    "info": {
-        "note",
-        "info",
-        "abstract",
-        "summary",
-        "tldr",
-        "todo",
-        "example",
-        "quote",
-        "cite",
-    },
+    "info": {"note", "info", "abstract", "summary", "tldr", "todo", "example", "quote", "cite"},
     "good": {"tip", "hint", "success", "check", "done", "important"},
     "care": {"warning", "caution", "attention", "question", "help", "faq"},
     "bad": {"danger", "error", "bug", "failure", "fail", "missing"},
@@ -74,22 +64,7 @@ BRACKETS = 10_000_000
 Blocks after that show as text."""
 RENDERED_LIMIT = 400_000  # characters; beyond it a memory shows as plain text
 
-TAGS = {
-    "p",
-    "br",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "ul",
-    "ol",
-    "li",
-    "span",
-    "pre",
-    "code",
-    "hr",
-}
+TAGS = {"p", "br", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "span", "pre", "code", "hr"}
 TAGS |= {"blockquote", "div", "section", "table", "thead", "tbody", "tr", "th", "td"}
 TAGS |= {"a", "strong", "em", "s", "sup", "details", "summary"}
 ATTRIBUTES = {

@@ -29,35 +29,9 @@ INLINE = re.compile(
     r"|[*`]"
 )
 MARKS = {"=": "`", "~": "`", "*": "**", "/": "*", "_": "*", "+": "~~"}
-UNSEEN = {
-    "options",
-    "startup",
-    "property",
-    "todo",
-    "seq_todo",
-    "tags",
-    "archive",
-    "setupfile",
-}
-UNSEEN |= {
-    "include",
-    "results",
-    "header",
-    "name",
-    "attr_html",
-    "attr_latex",
-    "attr_org",
-    "tblfm",
-}
-UNSEEN |= {
-    "export_file_name",
-    "macro",
-    "bind",
-    "columns",
-    "category",
-    "html_head",
-    "latex_header",
-}
+UNSEEN = {"options", "startup", "property", "todo", "seq_todo", "tags", "archive", "setupfile"}
+UNSEEN |= {"include", "results", "header", "name", "attr_html", "attr_latex", "attr_org", "tblfm"}
+UNSEEN |= {"export_file_name", "macro", "bind", "columns", "category", "html_head", "latex_header"}
 SHUT = {"properties", "logbook", "clock"}  # drawers that hold no text of a person's
 
 
@@ -73,11 +47,7 @@ def as_markdown(text: str) -> str:
         if not line:
             made.append("")
         elif found := HEADLINE.match(lines[at]):
-            made += [
-                "",
-                f"{'#' * min(len(found['stars']), 6)} {_headline(found['said'])}",
-                "",
-            ]
+            made += ["", f"{'#' * min(len(found['stars']), 6)} {_headline(found['said'])}", ""]
             hanging = -1
         elif begun := BEGIN.match(line):
             end = _block_end(lines, at + 1)

@@ -39,26 +39,8 @@ INLINE = re.compile(
     r"|\\ "
 )
 ADDRESS = re.compile(r"(?:https?://|mailto:)\S", re.IGNORECASE)
-CODE = {
-    "code",
-    "code-block",
-    "sourcecode",
-    "parsed-literal",
-    "math",
-    "highlight",
-    "doctest",
-}
-BOXES = {
-    "note",
-    "tip",
-    "hint",
-    "important",
-    "warning",
-    "caution",
-    "attention",
-    "danger",
-    "error",
-}
+CODE = {"code", "code-block", "sourcecode", "parsed-literal", "math", "highlight", "doctest"}
+BOXES = {"note", "tip", "hint", "important", "warning", "caution", "attention", "danger", "error"}
 BOXES |= {"admonition", "seealso", "todo", "topic", "sidebar"}
 BOXES |= {"versionadded", "versionchanged", "deprecated"}
 QUOTES = {"epigraph", "highlights", "pull-quote"}
@@ -66,18 +48,7 @@ PICTURES = {"image", "figure"}
 PLAIN = {"container", "compound", "list-table", "rst-class", "only", "tabs", "tab"}
 LISTS = {"toctree"}
 UNSEEN = {"contents", "index", "sectnum", "currentmodule", "default-role", "meta"}
-PROSE_ROLES = {
-    "ref",
-    "doc",
-    "term",
-    "any",
-    "download",
-    "numref",
-    "title",
-    "abbr",
-    "sub",
-    "sup",
-}
+PROSE_ROLES = {"ref", "doc", "term", "any", "download", "numref", "title", "abbr", "sub", "sup"}
 
 
 def as_markdown(text: str) -> str:
@@ -122,13 +93,7 @@ class Blocks:
                 made.append("")
                 at += 1
                 continue
-            for read in (
-                self._title,
-                self._table,
-                self._explicit,
-                self._item,
-                self._indented,
-            ):
+            for read in (self._title, self._table, self._explicit, self._item, self._indented):
                 if (found := read(lines, at, depth)) is not None:
                     at, shown = found
                     break
@@ -196,10 +161,7 @@ class Blocks:
             title = said if titled else name.capitalize() + (f" {said}" if name[0] == "v" else "")
             first = [] if titled or name[0] == "v" else [said]
             return _quoted(
-                [
-                    f"[!{kind}] {self._inline(title)}",
-                    *self.of([*first, *apart, *rest], depth + 1),
-                ]
+                [f"[!{kind}] {self._inline(title)}", *self.of([*first, *apart, *rest], depth + 1)]
             )
         if name in QUOTES:
             return _quoted(self.of([said, *rest], depth + 1))
@@ -223,10 +185,7 @@ class Blocks:
         if line.startswith("| ") or line.rstrip() == "|":
             end = _end(lines, at, lambda one: one.startswith("|"))
             verses = [self._inline(one[1:].strip()) for one in lines[at:end]]
-            return end, [f"{one}\\" if one else "" for one in verses[:-1]] + [
-                verses[-1],
-                "",
-            ]
+            return end, [f"{one}\\" if one else "" for one in verses[:-1]] + [verses[-1], ""]
         if found := BULLET.match(line):
             mark = found["mark"].strip("()")
             digits = mark.rstrip(".)")
@@ -287,12 +246,7 @@ class Blocks:
         stop = _end_of_block(lines, start) if start < len(lines) else start
         if start == stop:
             return end, [self._inline(words)]
-        return stop, [
-            self._inline(said),
-            "",
-            *fenced(_outdented(lines[start:stop])),
-            "",
-        ]
+        return stop, [self._inline(said), "", *fenced(_outdented(lines[start:stop])), ""]
 
     def _inline(self, words: str) -> str:
         shown = INLINE.sub(self._replaced, words)
@@ -302,10 +256,7 @@ class Blocks:
         if found["code"]:
             return found[0]
         if found["role"]:
-            role, said = (
-                found["role"].rpartition(":")[2],
-                " ".join(found["of_role"].split()),
-            )
+            role, said = (found["role"].rpartition(":")[2], " ".join(found["of_role"].split()))
             shown = said.partition(" <")[0]
             if role in ("pep", "rfc"):
                 return f"{role.upper()} {shown}"

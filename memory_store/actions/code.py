@@ -312,10 +312,8 @@ def _uses(repository: Repository, use: Use) -> CodeUses:
 
 def _callers(file: CodeFile, lines: Sequence[int]) -> tuple[str, ...]:
     """The innermost definitions around lines, which ascend; each once."""
-    definitions = reversed(
-        file.symbols.definitions
-    )  # of two on the same lines the first one counts
-    ordered = sorted(definitions, key=lambda one: (one.line, -one.end_line))
+    backwards = file.symbols.definitions[::-1]  # of two on the same lines the first one counts
+    ordered = sorted(backwards, key=lambda one: (one.line, -one.end_line))
     begun: list[Symbol] = []
     found: dict[str, None] = {}
     at = 0

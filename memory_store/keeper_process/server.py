@@ -274,7 +274,7 @@ class Server:
 
 def _load_assistants() -> None:
     """Import what serves an assistant, which takes a second, before the first one comes."""
-    with suppress(ImportError):  # the extra is not installed: an assistant is told
+    with suppress(ImportError):  # without the extra; an assistant that asks is told so
         import_module("memory_store.assistants.server")
 
 

@@ -1,7 +1,7 @@
 """The terms of files of code, counted: each distinct name is taken apart once for many files.
 
-Boundary: works on plain text. A :class:`NameCounter` remembers the names that it has met; whoever
-has one forgets it when the files are read.
+Boundary: works on plain text. A :class:`NameCounter` keeps the names that it has met in memory. Its
+owner drops it when the files are read.
 """
 
 from __future__ import annotations

@@ -275,10 +275,7 @@ def test_uses_are_known_by_their_lines_and_are_no_definitions(
 
 
 def test_a_name_that_is_used_twice_in_a_line_has_that_line_once() -> None:
-    assert symbols_of("turn(1) + turn(2)\nturn(3)\n", "python").references["turn"] == (
-        1,
-        2,
-    )
+    assert symbols_of("turn(1) + turn(2)\nturn(3)\n", "python").references["turn"] == (1, 2)
 
 
 def test_names_of_other_alphabets_keep_their_lines() -> None:
