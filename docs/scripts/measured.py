@@ -170,20 +170,15 @@ def reliability() -> str:
 
 
 def alike() -> str:
-    """What is found by a memory: by each leg, by all, and the same in two collections."""
+    """What is found by a memory: by each leg, and by all."""
     sets = json.loads(LIKENESS.read_text("utf-8"))
     ours = [f"**{_with_interval(one['together']['default'])}**" for one in sets]
-    in_halves = {
-        run: [_mean(one["in_halves"][run]["mean"]) for one in sets] for run in ("vector", "default")
-    }
     rows = [
         *(
             _row(called, [_by_memory(one, run) for one in sets])
             for run, called in LIKENESS_RUNS.items()
         ),
         _row("**both and topics, words half as heavy**", ours),
-        _row("in two collections: meaning alone", in_halves["vector"]),
-        _row("in two collections: all of it", in_halves["default"]),
     ]
     heads = [
         f"{NAMES[one['name']]} ({one['searched_by']:,} of {one['memories']:,})" for one in sets
