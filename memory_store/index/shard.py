@@ -64,18 +64,18 @@ class Part(Struct, frozen=True):
         offsets = np.append(0, np.cumsum(held))[terms.offsets].astype(np.int64)
         some, counts = np.diff(offsets) > 0, np.where(own, np.diff(segment.window_offsets), 0)
         vectors = segment.late_vectors.get()
-        kept = dict(
-            terms=Postings(
+        kept = {
+            "terms": Postings(
                 terms.keys[some], np.append(offsets[:-1][some], offsets[-1:]), terms.docs[held]
             ),
-            title_counts=segment.title_counts[held],
-            body_counts=segment.body_counts[held],
-            window_offsets=np.append(0, np.cumsum(counts)).astype(np.int64),
-            window_starts=segment.window_starts[windows],
-            window_ends=segment.window_ends[windows],
-            late_vectors=Late(None, vectors[windows]),
-            late_pairs=Late(lambda: _own_pairs(pairs.get(), own, pairs)),
-        )
+            "title_counts": segment.title_counts[held],
+            "body_counts": segment.body_counts[held],
+            "window_offsets": np.append(0, np.cumsum(counts)).astype(np.int64),
+            "window_starts": segment.window_starts[windows],
+            "window_ends": segment.window_ends[windows],
+            "late_vectors": Late(None, vectors[windows]),
+            "late_pairs": Late(lambda: _own_pairs(pairs.get(), own, pairs)),
+        }
         overwrite([vectors])
         segment.late_vectors.forget()
         return _without_terms(segment, kept)
@@ -87,8 +87,7 @@ class Elsewhere:
     def _refuse(self, *_: object) -> Any:
         raise BadInputError(
             "shards: this cannot be done where words and vectors are on shards: do it on a node "
-            "that opens the whole vault",
-            "shards",
+            "that opens the whole vault"
         )
 
     __getattr__ = __getitem__ = __len__ = _refuse
@@ -248,11 +247,13 @@ def _(question: asked.Cosines, snapshot: Snapshot, part: Part) -> Columns:
 @answer.register
 def _(question: asked.WindowCosines, snapshot: Snapshot, part: Part) -> Columns:
     ordinals = _ordinals(question.ordinals, snapshot)
-    windows = np.frombuffer(question.windows, "<i4")
-    if len(windows) != len(ordinals):
+    windows, there = np.frombuffer(question.windows, "<i4"), snapshot.window_counts
+    if len(windows) != len(ordinals) or (np.diff(ordinals) < 0).any():
         raise BadInputError("shards: windows of other memories", "shards")
     own = _places(part.owned(snapshot.id_words[ordinals]))
     query = _query(question.query)
+    if ((windows[own] < 0) | (windows[own] >= there[ordinals[own]])).any():
+        raise BadInputError("shards: a window that there is not", "shards")
     return own, window_cosines(snapshot, query, ordinals[own], windows[own])
 
 
@@ -291,6 +292,6 @@ def _query(sent: bytes) -> npt.NDArray[np.float32]:
 def _mask(sent: bytes, size: int) -> Mask:
     inflating = zlib.decompressobj()
     packed = inflating.decompress(sent, -(-size // 8))
-    if len(packed) != -(-size // 8):
+    if len(packed) != -(-size // 8) or inflating.unconsumed_tail:
         raise BadInputError("shards: a mask of another size", "shards")
     return np.unpackbits(np.frombuffer(packed, np.uint8), count=size).astype(bool)
