@@ -99,7 +99,8 @@ def watch(
 
     Yields the report of the first import, and of each later one that did something. A change is
     written within two seconds, by words and topics; vectors follow. Memories whose file is gone go
-    to the trash (``prune``). Keywords are the other fields of :class:`ImportRequest`. Raises ExtraMissingError without ``watchfiles``.
+    to the trash (``prune``). Keywords are the other fields of :class:`ImportRequest`.
+    Raises ExtraMissingError without ``watchfiles``.
     """
     from memory_store.actions.writes import embedded_now, imported
     from memory_store.importing import watcher
