@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import Served, soup
+from .uploads import imported
 
 HOSTILE = b"<script>alert(1)</script><p>Opens in March.</p>"
 NAME = 'weir "été";.html'
@@ -54,3 +55,10 @@ async def test_of_a_memory_without_one_nothing_is_offered(served: Served) -> Non
     page = f"{served.base}/memories/{found.id}"
     assert "/original" not in (await served.by("root").get(page)).text
     assert (await served.by("root").get(f"{page}/original")).status_code == 404
+
+
+async def test_an_upload_keeps_it_where_that_is_asked_for(served: Served) -> None:
+    files = {"weir/spring.html": HOSTILE}
+    report = await imported(served.by("root"), files, keep_originals="1")
+    (id,) = report["ids"]
+    assert served.store.original(id) == HOSTILE
