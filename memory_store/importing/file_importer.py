@@ -110,9 +110,9 @@ class FileImporter:
     def _original(self, file: SourceFile) -> bytes | None:
         """The bytes of a file whose original is to be kept; None for what cannot be read, which
         its reader names."""
-        reader = reader_named(file.kind)
         if not self._request.keep_originals or self._request.dry_run or file.kind == STDIN:
             return None
+        reader = reader_of(file)
         if reader.rows or reader.streamed or reader.on_disk:
             self._counts.hints.append(MANY_RECORDS)
             return None
