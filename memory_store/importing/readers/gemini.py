@@ -43,11 +43,10 @@ def gemini_exchange(values: Mapping[str, Any]) -> MemoryDraft | str | None:
 
 
 def _answer(parts: Any) -> str:
-    listed = parts if isinstance(parts, list) else []
-    pages = [one.get("html") for one in listed if isinstance(one, dict)]
-    pages = [page for page in pages if isinstance(page, str) and page.strip()]
-    if not pages:
+    listed = [one for one in parts if isinstance(one, dict)] if isinstance(parts, list) else []
+    html = "\n".join(page for one in listed if isinstance(page := one.get("html"), str))
+    if not html.strip():
         return ""
     require("what Gemini answered", "html")
-    page = codecs.BOM_UTF8 + "\n".join(pages).encode("utf-8", "replace")
+    page = codecs.BOM_UTF8 + html.encode("utf-8", "replace")
     return "\n\n".join(one.text for one in converted("html", page, LIMITS)).strip()
