@@ -146,6 +146,10 @@ def test_a_question_to_gemini_and_its_answer_are_turns_of_a_conversation(rows: R
     assert draft.created.startswith("2024-05-01T12:00:00")
     assert [*found.skips.values()] == ["Gemini was used, and nothing asked"]
     assert len(found.failures) == 1
+    canvas = {"title": "Created Gemini Canvas titled Beds", "subtitles": [{"name": "North: kale"}]}
+    made = rows("MyActivity.json", json.dumps([{**used, **canvas, "attachedFiles": ["a.png"]}]))
+    assert "North: kale" in made.only.text
+    assert made.only.metadata["attachments"] == ["a.png"]
     broken = [{**GEMINI, "safeHtmlItem": said} for said in (None, 5, [5], [{"html": []}], [])]
     assert len(rows("MyActivity.json", json.dumps(broken)).drafts) == len(broken)
 

@@ -11,16 +11,19 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from memory_store.importing.notes import shorten
 from memory_store.importing.readers.conversations import Turn, talk
 from memory_store.importing.readers.documents import converted, require
-from memory_store.importing.readers.export_fields import moment
+from memory_store.importing.readers.export_fields import kept, moment
 from memory_store.importing.source_file import LIMITS
 from memory_store.records import MemoryDraft
 
 GEMINI = "Gemini"
 PRODUCTS = {"gemini apps", "gemini", "bard"}
 PROMPTED = re.compile(r"(?:Prompted|Said)\s+")
+CANVAS = "Created Gemini Canvas"
 NOTHING_SAID = "Gemini was used, and nothing asked"
 
 
@@ -28,23 +31,34 @@ def gemini_exchange(values: Mapping[str, Any]) -> MemoryDraft | str | None:
     """The exchange that an exported object is, or why it is left out; ``None`` for another object.
     Raises LeftOutError where the extra that reads HTML is missing."""
     title, when, products = (values.get(name) for name in ("title", "time", "products"))
-    if not isinstance(title, str) or not isinstance(when, str) or not isinstance(products, list):
+    named = [values.get("header"), *(products if isinstance(products, list) else ())]
+    if not isinstance(title, str) or not isinstance(when, str):
         return None
-    if not PRODUCTS.intersection(str(one).lower() for one in products):
+    if not PRODUCTS.intersection(str(one).lower() for one in named):
         return None
     question = PROMPTED.sub("", title, count=1).strip()
     answer = _answer(values.get("safeHtmlItem"))
+    if title.startswith(CANVAS):  # what was made stands in lines of its own
+        lines = (one.get("name") for one in _objects(values.get("subtitles")))
+        answer = "\n\n".join(filter(None, [answer, *(str(line) for line in lines if line)]))
     if not answer and question == title.strip():
         return NOTHING_SAID
     at = moment(when)
     turns = [Turn("You", question, at), *([Turn(GEMINI, answer)] if answer else [])]
     said = shorten(next(iter(question.splitlines()), ""))
-    return talk(GEMINI, turns, title=said, created=at, ref=when)
+    found = talk(GEMINI, turns, title=said, created=at, ref=when)
+    attached = values.get("attachedFiles")
+    names = [str(one) for one in attached] if isinstance(attached, list) else []
+    return replace(found, metadata={**found.metadata, **kept({"attachments": names})})
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def _answer(parts: Any) -> str:
-    listed = [one for one in parts if isinstance(one, dict)] if isinstance(parts, list) else []
-    html = "\n".join(page for one in listed if isinstance(page := one.get("html"), str))
+    pages = (one.get("html") for one in _objects(parts))
+    html = "\n".join(page for page in pages if isinstance(page, str))
     if not html.strip():
         return ""
     require("what Gemini answered", "html")
