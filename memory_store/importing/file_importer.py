@@ -7,6 +7,10 @@ tags alone.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -14,16 +18,23 @@ from memory_store.errors import MemoryStoreError
 from memory_store.importing.batch import Batch, Pending
 from memory_store.importing.blame import Blame
 from memory_store.importing.counterparts import Counterpart, Counterparts
+from memory_store.importing.git import blob_id
 from memory_store.importing.job import ADD, REPLACE, Counts
 from memory_store.importing.ledger import FileMark, Ledger
 from memory_store.importing.readers import label_of, read_file, reader_named, reader_of
 from memory_store.importing.source_file import LIMITS, STDIN, Remark, Skip, SourceFile
+from memory_store.importing.walker import TEXTS
 from memory_store.records import MemoryDraft
 from memory_store.vault.rows import Origin
 
 DIFFERS = (
     "a note of the same path was imported from a folder before and says something else: nothing "
     "was changed. Import it once more, saying whether to replace that note or to add this one"
+)
+
+MANY_RECORDS = (
+    "originals: none is kept of a file with many records, as a mailbox, a table, a database or an "
+    "export of conversations"
 )
 
 _DRAFT_FIELDS = MemoryDraft.__struct_fields__
@@ -46,17 +57,43 @@ class FileImporter:
         self._batch = batch
         self._differing = differing
         self._tagger = ledger.keys.source
+        self._shaping = ledger.request.shaping()
         self._counterparts: Counterparts | None = None
         self._blame = Blame(counts)
+        self._kept: dict[bytes, int] = {}  # tags of files as before → their memories
 
     def take(self, source: str, file: SourceFile) -> None:
         """Import one file: skip it when unchanged, else read its records into the batch."""
+        if file.as_before:
+            self._counts.unchanged += self._kept[file.as_before]
+            self.seen_files.add(file.as_before)
+            return
         with self._ledger.vault.gate.entered():  # between files a lock may come
             self._take(source, file)
 
+    def as_before(self, root: Path, blobs: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Of the files below a source, given by refs and Git's ids of their contents, the tags of
+        those that were imported, with all their memories, when their content had that id."""
+        found = dict[str, bytes]()
+        if self._request.keep_originals:  # to which the ends of lines belong
+            return found
+        with self._ledger.vault.gate.entered():
+            for ref, blob in blobs.items():
+                tag = self._ledger.file_tag(root, ref)
+                known = self._ledger.known_file(tag)
+                if (
+                    known is not None
+                    and known.blob == self._blob_tag(blob)
+                    and self._ledger.is_of(known, str(root))
+                    and self._is_complete(known.memories, True)
+                ):
+                    found[ref] = tag
+                    self._kept[tag] = known.memories
+        return found
+
     def pass_over(self, file: SourceFile) -> None:
         """Count a file as still there, without opening it."""
-        self.seen_files.add(self._ledger.file_tag(file.root, file.ref))
+        self.seen_files.add(file.as_before or self._ledger.file_tag(file.root, file.ref))
 
     def _take(self, source: str, file: SourceFile) -> None:
         tag = self._ledger.file_tag(file.root, file.ref)
@@ -64,11 +101,14 @@ class FileImporter:
         known = self._ledger.known_file(tag)
         there = known.memories if known is not None else 0
         before = _large(file) if not there else None  # refused at its first line, for all we know
-        content = self._content_tag(file) if before is None else None
-        if known is not None and known.content == content and self._is_complete(there, file):
+        content, blob = self._content_tags(file) if before is None else (None, b"")
+        one_memory = file.kind in TEXTS
+        if known is not None and known.content == content and self._is_complete(there, one_memory):
             self._counts.unchanged += there
-            if not self._ledger.is_of(known, source) and content is not None:
-                self._batch.marks.append(FileMark(source, tag, content))  # now it is this one's
+            if content is not None and (
+                not self._ledger.is_of(known, source) or known.blob != blob
+            ):
+                self._batch.marks.append(FileMark(source, tag, content, blob))
             return
         moved = None
         # a file that was here before may have been renamed since, and be back
@@ -80,9 +120,13 @@ class FileImporter:
         file_asked = replace(
             file, table=asked.table, text_column=asked.text_column, type=asked.type
         )
+        original = self._original(file)
+        if original is not None:  # what is read is what is kept
+            file_asked = replace(file_asked, content=lambda: original)
         for item in read_file(file_asked):
             if isinstance(item, MemoryDraft):
-                self._take_record(file, tag, item, records, moved)
+                self._take_record(file, tag, item, records, moved, original)
+                original = None  # it is kept once, at the first of its memories
             elif isinstance(item, Remark):
                 self._counts.leave_out(item)
             else:
@@ -92,29 +136,50 @@ class FileImporter:
         if readable:  # what cannot be read today may be mended tomorrow: it is not forgotten
             self.seen_records[tag] = records
         if whole and before is not None:
-            content = self._content_tag(file) if before == _large(file) else None
+            content, blob = self._content_tags(file) if before == _large(file) else (None, b"")
             content = content if before == _large(file) else None
         if whole and content is not None:
-            self._batch.marks.append(FileMark(source, tag, content))
+            self._batch.marks.append(FileMark(source, tag, content, blob))
 
-    def _is_complete(self, memories: int, file: SourceFile) -> bool:
-        """Whether an unchanged file has all its memories: so many are in the ledger.
-
-        An import that did not prune has left those of rows that were gone. A note is one memory.
-        """
-        return memories > 0 and (
-            not self._request.prune or (memories == 1 and file.kind == "markdown")
-        )
-
-    def _content_tag(self, file: SourceFile) -> bytes | None:
-        """The keyed tag of the file's bytes; None for what cannot be recognised by them."""
-        if file.kind == STDIN or reader_named(file.kind).on_disk:
+    def _original(self, file: SourceFile) -> bytes | None:
+        """The bytes of a file whose original is to be kept; None for what cannot be read, which
+        its reader names."""
+        if not self._request.keep_originals or self._request.dry_run or file.kind == STDIN:
+            return None
+        reader = reader_of(file)
+        if reader.rows or reader.streamed or reader.on_disk:
+            self._counts.hints.append(MANY_RECORDS)
             return None
         try:
-            with file.open() as stream:
-                return self._tagger.tag_stream(stream, b"content", self._request.shaping())
+            return file.data(LIMITS)
         except (OSError, MemoryStoreError):
-            return None  # reading it again for its records reports the error
+            return None
+
+    def _is_complete(self, memories: int, one_memory: bool) -> bool:
+        """Whether an unchanged file has all its memories: so many are in the ledger.
+
+        An import that did not prune has left those of rows that were gone.
+        """
+        return memories > 0 and (not self._request.prune or (memories == 1 and one_memory))
+
+    def _content_tags(self, file: SourceFile) -> tuple[bytes | None, bytes]:
+        """The keyed tag of the file's bytes, none for what cannot be recognised by them; and that
+        of Git's id of them, in a work tree."""
+        if file.kind == STDIN or reader_named(file.kind).on_disk:
+            return None, b""
+        parts = (b"content", self._shaping)
+        try:
+            with file.open() as stream:
+                if not file.id_bytes:
+                    return self._tagger.tag_stream(stream, *parts), b""
+                data = stream.read()
+        except (OSError, MemoryStoreError):
+            return None, b""  # reading it again for its records reports the error
+        blob = self._blob_tag(blob_id(data, file.id_bytes))
+        return self._tagger.tag_stream(BytesIO(data), *parts), blob
+
+    def _blob_tag(self, blob: bytes) -> bytes:
+        return self._tagger.tag(b"blob", self._shaping, blob)
 
     def _take_record(
         self,
@@ -123,10 +188,12 @@ class FileImporter:
         draft: MemoryDraft,
         records: set[bytes],
         moved: tuple[str, str] | None,
+        original: bytes | None,
     ) -> None:
         """Put a record into the batch, unless it is known and unchanged.
 
-        ``moved``: the memory that the same note was under another path, and that path.
+        ``moved``: the memory that the same note was under another path, and that path. ``original``
+        are the bytes to be kept with it.
         """
         kind = label_of(file, draft)
         draft = self._shaped(draft, file)
@@ -139,7 +206,8 @@ class FileImporter:
             self._counts.fail(name, "the same ref occurs twice; the first is kept")
             return
         records.add(origin_tag)
-        draft_tag = self._tagger.tag(b"draft", _canonical(draft), self._request.shaping())
+        parts = [] if original is None else [sha256(original).digest()]
+        draft_tag = self._tagger.tag(b"draft", _canonical(draft), self._shaping, *parts)
         if known is not None and known.draft == draft_tag:
             self._counts.unchanged += 1
             return
@@ -148,7 +216,7 @@ class FileImporter:
             return
         counterpart = self._counterpart(file, draft) if known is None else None
         if counterpart is not None:
-            self._take_counterpart(counterpart, draft, name, kind)
+            self._take_counterpart(counterpart, draft, name, kind, original)
             return
         foreign = known is not None and known.origin not in (None, origin_tag)
         if foreign or (draft.id and draft.id.lower() in self._batch.ids):
@@ -156,10 +224,11 @@ class FileImporter:
             return
         origin = Origin(origin_tag, draft_tag, file_tag)
         if known is None and moved is not None and draft.id is None:
-            self._batch.put(Pending(draft, origin, moved[0], name, kind))
+            self._batch.put(Pending(draft, origin, moved[0], name, kind, original))
             self._counts.moved.append((moved[1], file.ref))
             return
-        self._batch.put(Pending(draft, origin, known.memory if known else None, name, kind))
+        replaced = known.memory if known else None
+        self._batch.put(Pending(draft, origin, replaced, name, kind, original))
 
     def _shaped(self, draft: MemoryDraft, file: SourceFile) -> MemoryDraft:
         """The draft with the caller's type and topics, its origin spelled out, and its authors.
@@ -184,13 +253,18 @@ class FileImporter:
         return self._counterparts.find(file, draft)
 
     def _take_counterpart(
-        self, found: Counterpart, draft: MemoryDraft, name: str, kind: str
+        self,
+        found: Counterpart,
+        draft: MemoryDraft,
+        name: str,
+        kind: str,
+        original: bytes | None,
     ) -> None:
         if found.same:
             self._counts.unchanged += 1
         elif self._differing == REPLACE:  # it goes on being a memory of its own source
             draft = replace(draft, source=found.source, ref=found.ref)
-            self._batch.put(Pending(draft, found.origin, found.memory, name, kind))
+            self._batch.put(Pending(draft, found.origin, found.memory, name, kind, original))
         else:
             self._counts.fail(name, DIFFERS)
 
