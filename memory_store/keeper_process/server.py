@@ -56,6 +56,7 @@ MOST_ASSISTANTS = 16
 LEAVE_SECONDS = 5.0
 EMBEDDING_SECONDS = 20.0  # a model loads in less
 MOST_SAID = 64_000_000  # characters of one message, which may hold a memory
+QUIET_SECONDS = 0.5  # after which there is time for imports
 LOOK_SECONDS = 1.0  # between two looks at the limits, the socket and the vault's file
 INPUT_SECONDS = 3600.0  # a person may be typing it
 ANSWER_SECONDS = 60.0  # a caller reads all of it before it prints a word
@@ -73,6 +74,7 @@ class Server:
         self._working = 0
         self._threads: list[threading.Thread] = []
         self._embedding = BackgroundEmbedding(store, lambda _: None, self._begin)
+        store.embedded_by(self._embedding)
         self._commands = Commands(store, kept.key_files, self._embedding.begin)
         self._assistants: set[socket.socket] = set()
         self._count = threading.Lock()
@@ -126,13 +128,15 @@ class Server:
         """Answer until it is time to end."""
         self._begun = self._used = _now()
         self._embed()
-        threading.Thread(target=_load_assistants, name="loading", daemon=True).start()
+        loading = threading.Thread(target=_load_assistants, name="loading", daemon=True)
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
             while not self._ended():
-                if selector.select(LOOK_SECONDS):
+                if selector.select(LOOK_SECONDS if loading.ident else QUIET_SECONDS):
                     self._take()
+                elif not loading.ident and not self._working:  # imports hold up what runs beside
+                    loading.start()
 
     def _ended(self) -> bool:
         """Whether an end was asked for, a limit is reached, or socket or vault are gone."""
