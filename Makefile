@@ -74,8 +74,8 @@ setup: $(VENV)/.lint ## the environment, and hooks that check each commit
 demo: $(VENV)/.runtime ## import the demo notes into a sealed store, search them, serve the search page
 	@PORT=$(PORT) SERVE=$(SERVE) BIN=$(BIN) $(BIN)/python demo/run.py
 
-test: $(VENV)/.test ## run the tests (DATASETTE=next: on the newest 1.0 alpha)
-	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not soak" $(ARGS)
+test: $(VENV)/.test ## run the tests (DATASETTE=next: on the newest 1.0 alpha); the proofs of security: make proofs
+	$(BIN)/python -m pytest -n 6 --dist worksteal -m "not soak" $(or $(ARGS),--ignore=tests/proofs)
 
 test-postgres: $(VENV)/.test ## run the tests of vaults with every vault in a PostgreSQL database
 	STORAGE=postgres $(BIN)/python -m pytest -n 4 --dist worksteal -m "not soak" tests/vault \

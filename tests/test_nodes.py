@@ -55,7 +55,7 @@ def test_the_nodes_are_for_this_machine_alone_and_change_no_key() -> None:
     for file in ("Dockerfile", "secrets.sh", "fill.sh", "node.sh", "metadata.json"):
         assert (NODES / file).is_file()
     assert "verify-full" in VAULT["MEMORY_STORE_DB"]
-    assert "verify-full" in (DEMO.parent / "docs" / "how-to" / "several-nodes.md").read_text()
+    assert "verify-full" in (DEMO.parent / "docs" / "how-to" / "postgres.md").read_text()
 
 
 class Parts:

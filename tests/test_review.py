@@ -178,3 +178,16 @@ def test_the_command_lists_it(store: MemoryStore, key_file: Path) -> None:
     assert found["same"][0]["newer"]["title"] == "Spare key"
     refused = CliRunner().invoke(main, ["review", *words, "-i"])
     assert (refused.exit_code, "-i needs a terminal" in refused.output) == (2, True)
+
+
+def test_a_pair_of_one_title_says_which_file_each_is_from(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    for name in ("2024/boat.md", "2025/boat.md"):
+        path = tmp_path / "notes" / name
+        path.parent.mkdir(parents=True)
+        path.write_text(f"# Boat\n\n{KEY}", encoding="utf-8")
+    store.import_paths(tmp_path / "notes")
+    (pair,) = store.review.list().same
+    assert {pair.newer.title, pair.older.title} == {"Boat"}
+    assert {pair.newer.ref, pair.older.ref} == {"2024/boat.md", "2025/boat.md"}

@@ -1,6 +1,6 @@
-"""Writes reference/cli.md from the commands: usage, first sentence and own options.
+"""Writes reference/cli.md from the commands: usage, first sentence and the names of options.
 
-``--help`` says more. Options that several commands share are shown once, under their group.
+``--help`` says what they do. Options that several commands share are shown once, under their group.
 """
 
 from __future__ import annotations
@@ -65,20 +65,19 @@ def _blocks(command: click.Command, name: str) -> Iterator[str]:
 
 
 def _block(command: click.Command, name: str) -> str:
-    """Usage, what it does, its own options, the shared ones, and which of the usual it lacks."""
+    """Usage, what it does, and the names of its own options and of the groups it shares."""
     context = click.Context(command)
     usage = " ".join(one for one in command.collect_usage_pieces(context) if one != "[OPTIONS]")
     records = _records(command)
     shares, own = _sorted_out(records)
     first = inspect.cleandoc(command.help or "").split("\n\n")[0]
     lines = [f"{name} {usage}".rstrip(), textwrap.indent(textwrap.fill(first, WIDTH - 2), "  ")]
-    if own:
-        lines += [_listed(records, own)]
-    if also := [one for one in shares if one not in ("usual", *USUAL)]:
-        lines += [f"  also: {', '.join(also)}"]
-    lacks = [one for one in USUAL if one not in records]
-    if lacks and usage != "COMMAND [ARGS]...":
-        lines += [f"  not: {'usual' if lacks == list(USUAL) else ', '.join(lacks)}"]
+    groups = [
+        f"[{one}]" if one in SHARED else one for one in shares if one not in ("usual", *USUAL)
+    ]
+    if own or groups:
+        names = ", ".join([*(_short(records[name]) for name in own), *groups])
+        lines += [textwrap.indent(textwrap.fill(names, WIDTH - 2, break_on_hyphens=False), "  ")]
     return "\n".join(lines)
 
 
@@ -130,6 +129,11 @@ def _listed(records: dict[str, Record], names: list[str]) -> str:
         if described := [_without_types(records[n]) for n in names if n not in known]:
             formatter.write_dl(described)
     return formatter.getvalue().rstrip("\n")
+
+
+def _short(record: Record) -> str:
+    """An option and its value as it is written, without the short form and the range."""
+    return record[0].rpartition(", ")[2].replace(" RANGE", "")
 
 
 def _without_types(record: Record) -> Record:

@@ -76,12 +76,14 @@ OFF_AT_ZERO = {
 
 
 def table() -> str:
-    """A row for each number: what `default` has, and which recipes have another."""
+    """A row for each number in which recipes differ; what `prx` alone has, its text says."""
     rows = ["| number | `default` | others |", "|---|---|---|"]
     for name in Recipe.__struct_fields__:
         if name != "name":
             cells = {one: _shown(name, getattr(recipe, name)) for one, recipe in RECIPES.items()}
             usual = cells["default"]
+            if {one for one, cell in cells.items() if cell != usual} <= {"prx"}:
+                continue
             having: dict[str, list[str]] = {}
             for recipe, cell in cells.items():
                 if cell != usual:

@@ -281,6 +281,7 @@ def _short(memory: Memory) -> Reviewed:
         topics=memory.topics,
         begins=_beginning(memory.text),
         valid_to=memory.valid_to,
+        ref=memory.ref,
     )
 
 

@@ -96,7 +96,8 @@ def _line(one: Reviewed, room: int) -> Iterator[str]:
 
 
 def _named(one: Reviewed) -> str:
-    return f"{one.id[:SHORT_ID]}  {one.created[:10]}  {printable_line(one.title)}"
+    named = f"{one.id[:SHORT_ID]}  {one.created[:10]}  {printable_line(one.title)}"
+    return f"{named}  ({printable_line(one.ref)})" if one.ref else named
 
 
 def _decide(store: MemoryStore, found: Review) -> None:

@@ -16,7 +16,7 @@ from memory_store.records.json_record import JsonRecord
 
 class Reviewed(Struct, frozen=True):
     """A memory in short. ``begins`` is the beginning of its text, ``suggested`` are topics that
-    memories near to it have."""
+    memories near to it have, ``ref`` is its name in its source."""
 
     id: str
     title: str
@@ -27,6 +27,7 @@ class Reviewed(Struct, frozen=True):
     begins: str = ""
     valid_to: str | None = None
     suggested: tuple[str, ...] = ()
+    ref: str | None = None
 
 
 class ReviewedPair(Struct, frozen=True):

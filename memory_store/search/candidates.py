@@ -181,7 +181,8 @@ class Outcome(Struct, frozen=True):
     ``nearest`` is what to say of rows that no word of the query led to. ``marker`` gives the
     highlighter for a row. ``why`` makes of the ids of the rows that are shown what became of the
     memory asked about. ``listed`` (bool [documents]) is all of a list by filters alone;
-    ``conditional`` says that opened text decides what is an answer. Of a pattern ``candidates`` are
+    ``conditional`` says that opened text decides what is an answer, ``met`` that a memory is one
+    for all that is known, or was on a page before. Of a pattern ``candidates`` are
     all that may match, in order, of which ``refused`` were tried and do not; ``matches`` are what
     it matched, by ordinal.
     """
@@ -204,6 +205,7 @@ class Outcome(Struct, frozen=True):
     why: Callable[[Collection[str]], Verdict] | None = None
     listed: Mask | None = None
     conditional: bool = False
+    met: bool = True
 
 
 def first_places(ranked: Sequence[Item], values: Sequence[Value]) -> dict[Item, Value]:

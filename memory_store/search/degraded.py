@@ -43,6 +43,8 @@ UNNAMED = "collection "  # how a line begins that names collections
 HIDDEN = "in part of the collections meaning is not searched as it should be; see doctor"
 SEALED = "sealed: "  # how a line begins that a sealed search brings with it, and how it ends
 WITHOUT_SEALED = "Search without sealed"
+NOT_AS_QUOTED = "quotes: nothing holds what is quoted as typed, so its words were searched for"
+QUOTES_OF_A_TEXT = "quotes: in a text this long they are no condition; its words were searched for"
 PAIRS_DECIDE = f"{SEALED}phrases were matched by their stems, not their spelling. {WITHOUT_SEALED}"
 FILES_ARE_SEALED = (
     f"{SEALED}the recipe's rules for files were left out, for names of files are sealed. "

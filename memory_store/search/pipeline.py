@@ -24,6 +24,7 @@ from memory_store.records.explanation import Analyse, Expand, Fetch, Fuse
 from memory_store.search.answer.response import meaning_alone, respond
 from memory_store.search.candidates import Fetched, LegList, Outcome, Scored
 from memory_store.search.context import SearchContext
+from memory_store.search.degraded import NOT_AS_QUOTED, QUOTES_OF_A_TEXT
 from memory_store.search.expansion.wordings import expansion
 from memory_store.search.facets.selection import narrowing
 from memory_store.search.fusion.learned import as_learned
@@ -33,7 +34,13 @@ from memory_store.search.legs.neighbours import sequential_collections
 from memory_store.search.legs.retrieval import MOST_NEWEST, fetch, newest
 from memory_store.search.paging import continue_place, not_yet_listed
 from memory_store.search.query.analysis import analyse, searches_code
-from memory_store.search.query.language import parse, refuse_nothing, resolve_mode
+from memory_store.search.query.language import (
+    WORDS_OF_A_SENTENCE,
+    WORDS_OF_A_TEXT,
+    parse,
+    refuse_nothing,
+    resolve_mode,
+)
 from memory_store.search.query.plan import PATTERN_MODES, Plan, Search, make_plan
 from memory_store.search.recipes import CODE, DEFAULT, by_places
 from memory_store.search.reranking.pool_order import Reading
@@ -117,7 +124,34 @@ def _plan(
 
 
 def _search(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, Outcome]:
-    """Keyword, vector and hybrid search."""
+    """Keyword, vector and hybrid search.
+
+    A sentence may quote what no memory holds as typed: a name in another case or language. Its
+    words are looked for then, as if they were not in quotes, and the answer says so. Quotes in a
+    long text are no conditions.
+    """
+    parsed = context.parsed or parse(plan.options)
+    typed = replace(context, parsed=parsed)
+    opened, why = 0, QUOTES_OF_A_TEXT
+    if (beside := parsed.words_beside_quotes) < WORDS_OF_A_TEXT:
+        search, outcome = _ranked(typed, plan, trace)
+        if beside < WORDS_OF_A_SENTENCE or _is_met(typed, plan, outcome, trace):
+            return search, outcome
+        opened, why, trace = outcome.opened, NOT_AS_QUOTED, trace.again()
+    search, outcome = _ranked(replace(typed, parsed=replace(parsed, required=())), plan, trace)
+    degraded = (why, *outcome.degraded)
+    return search, replace(outcome, opened=opened + outcome.opened, degraded=degraded)
+
+
+def _is_met(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) -> bool:
+    """Whether a memory is an answer to the query as typed, on this page or an earlier one."""
+    if outcome.met or plan.place is None:
+        return outcome.met
+    return _ranked(context, replace(plan, place=None), trace.again())[1].met
+
+
+def _ranked(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, Outcome]:
+    """The search as the query is."""
     search, listed = _analysed(context, plan, trace)
     conditional = search.is_conditional
     if conditional:  # any number may be refused: every leg is as deep as memories are opened
@@ -157,6 +191,7 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, O
         why=why,
         listed=listed,
         conditional=conditional,
+        met=bool(merged.ordered) and (reading.any_fits or bool(beyond) or not conditional),
     )
 
 

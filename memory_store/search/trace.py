@@ -46,6 +46,12 @@ class Trace:
         self._start = perf_counter()
         self._stages: list[Stage] = []
 
+    def again(self) -> Trace:
+        """An empty trace of a search that began when this one did."""
+        trace = Trace(following=self.following)
+        trace._start = self._start
+        return trace
+
     @contextmanager
     def stage(self, kind: type[Kind]) -> Iterator[Kind]:
         """Time a stage, which fills in what is yielded."""

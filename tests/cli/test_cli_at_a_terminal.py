@@ -204,7 +204,8 @@ def test_ctrl_c_is_one_line_and_130(vault: Any, command: str, words: list[str]) 
     assert result.exit_code == 130, result.output
     *before, last = result.stderr.splitlines()
     assert last.startswith("Stopped.")
-    assert not before or command == "ask"  # says first that there is no language model
+    # `ask` says first that there is no language model; a slow machine shows how far an import is
+    assert command == "ask" or [line for line in before if line != "0 of 1"] == []
 
 
 def heeding_signals() -> None:

@@ -399,7 +399,9 @@ def test_a_result_names_the_page_the_sheet_or_the_turn_that_its_words_stand_unde
     long = "Nothing of the kind is said here. " * 20
     pages = (long[:80], "The notice period is three months.", "## Parrots", "Under a comment", "")
     put("in/lease.pdf", pdf(*pages, about=""))
-    put("in/long.md", f"# Boat\n\n{long}\n\n## Engine room\n\nThe spare key.\n\n{long}".encode())
+    put(
+        "in/long.md", f"# Boat\n\n{long}\n\n## `Engine` *room*\n\nThe spare key.\n\n{long}".encode()
+    )
     said = "Sure.\n\n## Bands\n\nCopper bands.\n\n```r\n## tin only\n```\n\n```\nnot closed"
     turns = [("human", long), ("assistant", said), ("human", "And zinc?")]
     chat = {

@@ -54,6 +54,17 @@ We decided to go.
     assert draft.metadata == {"mood": "calm", "rating": 4, "wet": False}
 
 
+def test_the_keywords_of_an_org_file_are_its_title_topics_and_day(put: Put) -> None:
+    said = ":PROPERTIES:\n:ID: x\n:END:\n#+title: The Boat\n#+FILETAGS: :sea:walks:\n"
+    text = f"{said}#+DATE: <2024-05-01 Wed>\n# a comment\n\n* Repairs\n#+TITLE: of no file\n"
+    draft = read(put("boat.org", text)).only
+    assert (draft.title, draft.topics, draft.created) == (
+        *("The Boat", ("sea", "walks")),
+        "2024-05-01T00:00:00Z",
+    )
+    assert read(put("bare.org", "# a comment\n\n* Repairs\n")).only.title == "bare"
+
+
 SEA = {"topics": ("sea", "walks"), "metadata": {}}
 MAY = {"created": "2024-05-01T00:00:00Z"}
 RULES = (

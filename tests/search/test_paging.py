@@ -29,6 +29,7 @@ SEARCHES: dict[str, tuple[str, dict[str, Any]]] = {
     "literal": (r"garden \d+", {"mode": "literal"}),
     "a phrase": ('"winter garden"', {"rerank": False}),
     "a phrase, reranked": ('"winter garden"', {}),
+    "a phrase that nothing holds": ('notes on the "garden winter" work', {}),
     "metadata": (QUERY, {"meta": (("bed", "long"),), "rerank": False}),
     "filters alone": ("topic:log", {}),
     "filters and metadata": ("topic:log", {"meta": (("bed", "long"),)}),

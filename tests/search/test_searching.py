@@ -15,7 +15,7 @@ from memory_store.errors import BadInputError
 from memory_store.models import embedder
 from memory_store.models.embedder import Embedder
 from memory_store.records import MemoryDraft, SearchRequest, SearchResponse
-from memory_store.search import pipeline
+from memory_store.search import degraded, pipeline
 from memory_store.store import MemoryStore
 
 
@@ -95,6 +95,36 @@ class TestConditions:
         assert sorted(refs(notes.search("spare key", mode="keyword"))) == ["1", "2"]
         assert refs(notes.search('"spare key"')) == ["1"]
         assert refs(notes.search('"key spare"')) == []
+
+    @pytest.mark.parametrize("options", [{}, {"sealed": True}, {"explain": True}])
+    def test_a_question_that_quotes_what_nothing_holds_is_searched_by_its_words(
+        self, notes: MemoryStore, options: dict[str, Any]
+    ) -> None:
+        quoted = notes.search('who keeps the "key spare" for Mina', **options)
+        assert refs(quoted)[0] == "1"
+        assert quoted.degraded[0] == degraded.NOT_AS_QUOTED
+        plain = notes.search("who keeps the key spare for Mina", **options)
+        assert refs(quoted) == refs(plain)
+        assert quoted.opened >= plain.opened
+
+    def test_a_question_that_quotes_what_is_there_finds_that_alone(
+        self, notes: MemoryStore
+    ) -> None:
+        found = notes.search('where does Mina keep the "spare key"')
+        assert refs(found) == ["1"]
+        assert degraded.NOT_AS_QUOTED not in found.degraded
+        high = notes.search('where does Mina keep the "spare key"', min_score=0.999)
+        assert refs(high) == []
+
+    def test_a_phrase_and_one_word_are_conditions(self, notes: MemoryStore) -> None:
+        assert refs(notes.search('Mina "key spare"')) == []
+
+    def test_quotes_in_a_long_text_are_no_conditions(self, notes: MemoryStore) -> None:
+        text = "The landlord wrote that he wants the deposit back by May, and that the report "
+        text += 'of "our surveyor", whoever that may be, says nothing about it at all'
+        found = notes.search(text)
+        assert {"3", "5"} <= set(refs(found))
+        assert found.degraded[0] == degraded.QUOTES_OF_A_TEXT
 
     def test_sealed_search_matches_phrases_by_stems_and_says_so(self, notes: MemoryStore) -> None:
         response = notes.search('"spare key"', sealed=True)

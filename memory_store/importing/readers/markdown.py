@@ -7,6 +7,7 @@ suffix that was named is read if it is text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,6 +36,9 @@ from memory_store.records import MemoryDraft
 
 KEPT_IN_TEXT = "the note was imported, with its front matter as part of the text"
 KEPT_AS_METADATA = "the note was imported, with this field as it is among its metadata"
+ORG_HEAD_LINES = 100
+ORG_KEYWORD = re.compile(r"#\+(title|date|filetags):(.*\S)", re.IGNORECASE)
+ORG_DAY = re.compile(r"^[<\[ ]*(\d{4}-\d\d-\d\d)\b")
 SIGNATURES = (b"%PDF-", b"{\\rtf", b"PK\x03\x04", b"\x1f\x8b")
 """How files begin that are text in part only: PDF, RTF, zip archives, gzip."""
 
@@ -60,13 +64,30 @@ def read_text(file: SourceFile, limits: Limits) -> Iterator[Item]:
     suffix = file.path.suffix.lower()
     if suffix in TEXT.suffixes:
         decoded = file.decoded(limits)
-        yield from _note(file, FrontMatter(body=decoded.text))
+        fields = {}
+        if suffix == ".org":  # where "# " begins a comment
+            fields = {"title": file.path.stem, **_org_fields(decoded.text)}
+        yield from _note(file, FrontMatter(fields, body=decoded.text))
         if decoded.remark:
             yield Remark(file.name, decoded.remark)
         return
     if file.head().startswith(SIGNATURES):
         raise LeftOutError(no_reader(suffix))
     yield from _note(file, FrontMatter(body=file.text(limits)))
+
+
+def _org_fields(text: str) -> dict[str, Any]:
+    """What the keywords at the head of an Org file say: ``#+TITLE:``, ``#+DATE:`` where that is a
+    date, and the topics in ``#+FILETAGS:``."""
+    fields: dict[str, Any] = {}
+    for line in text.splitlines()[:ORG_HEAD_LINES]:
+        if not line.startswith(("#", ":")) and line.strip():
+            break
+        if keyword := ORG_KEYWORD.match(line):
+            fields.setdefault(keyword[1].lower(), keyword[2].strip())
+    tags = [tag for tag in fields.pop("filetags", "").split(":") if tag.strip()]
+    made = {"created": day[1]} if (day := ORG_DAY.search(fields.pop("date", ""))) else {}
+    return {**fields, **made, **({"topics": tags} if tags else {})}
 
 
 def no_reader(suffix: str) -> str:

@@ -9,6 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
+from memory_store.plain_text import without_marks
 from memory_store.records import Memory, base_type
 
 PLACE_CHARACTERS = 80  # of a heading
@@ -40,7 +41,13 @@ def section(memory: Memory, start: int, end: int, marks: Sequence[_Span]) -> str
         return rare, len(words[number]), 0 if marks else stretch
 
     place = found[max(words, key=merit)][1]
-    return None if not place or place.casefold() == memory.title.strip().casefold() else place
+    title = _plain(memory.title)
+    return None if not place or place.casefold() == title.casefold() else place
+
+
+def _plain(words: str) -> str:
+    """Words without the marks of Markdown, which a result shows in no other way."""
+    return without_marks(words[: 4 * PLACE_CHARACTERS], ())[0].strip()
 
 
 def _headings(memory: Memory) -> Iterator[tuple[int, str]]:
@@ -59,7 +66,7 @@ def _headings(memory: Memory) -> Iterator[tuple[int, str]]:
         elif ticks:
             fence = "" if ticks[0] in after else ticks
         elif len(level) <= deepest:
-            words = words.rstrip("# \t")[:PLACE_CHARACTERS]
+            words = _plain(words.rstrip("# \t"))[:PLACE_CHARACTERS]
             chapter = words if len(level) == 2 else chapter
             within = f"{chapter} › {words}" if book and words != chapter else words
             yield line.start(), within

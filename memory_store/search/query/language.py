@@ -47,6 +47,10 @@ class Phrase(Struct, frozen=True):
     words: tuple[str, ...]
 
 
+WORDS_OF_A_SENTENCE = 2  # beside what is quoted: a phrase and one word more are a condition
+WORDS_OF_A_TEXT = 20  # likewise: what is that long was pasted, and its quotes are its author's
+
+
 class Variant(Struct, frozen=True):
     """Another wording to search for as well: ``lex`` by keyword, ``vec`` and ``hyde`` by vector."""
 
@@ -79,6 +83,12 @@ class ParsedQuery(Struct, frozen=True):
     def has_filters(self) -> bool:
         """Whether anything but words restricts the answer."""
         return bool(self.collections or self.types or self.topics or self.since or self.until)
+
+    @property
+    def words_beside_quotes(self) -> int:
+        """How many other words the phrases stand among; 0 where there is no phrase."""
+        quoted = sum(len(phrase.words) for phrase in self.required)
+        return len(self.words) - quoted if quoted else 0
 
     @property
     def reading(self) -> str:

@@ -57,7 +57,16 @@ class Reading:
         self.opening = Opening(search.context.open_memories)
         asked, options = search.analysis.parsed, search.options
         # what only the text can show; nothing in a sealed search
-        self.keep = None if options.sealed else conditions(asked, options.conditions, search.trace)
+        fits = None if options.sealed else conditions(asked, options.conditions, search.trace)
+        self.any_fits = False  # of what was opened to look whether it meets the conditions
+
+        def keep(memory: Memory) -> bool:
+            assert fits is not None
+            kept = fits(memory)
+            self.any_fits |= kept
+            return kept
+
+        self.keep: Callable[[Memory], bool] | None = None if fits is None else keep
         phrases = tuple(phrase.text for phrase in asked.required)
 
         @cache
