@@ -132,8 +132,8 @@ def _listed(records: dict[str, Record], names: list[str]) -> str:
 
 
 def _short(record: Record) -> str:
-    """An option and its value as it is written, without the short form and the range."""
-    return record[0].rpartition(", ")[2].replace(" RANGE", "")
+    """The long form of an option, without its value."""
+    return record[0].rpartition(", ")[2].partition(" ")[0]
 
 
 def _without_types(record: Record) -> Record:

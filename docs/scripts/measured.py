@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from memory_store.evaluation.statistics import shown_p
-
 FOLDER = Path(__file__).parents[1] / "figures"
 FIGURES = FOLDER / "quality.json"
 MULTILINGUAL = FOLDER / "quality-multilingual.json"
@@ -41,11 +39,6 @@ OTHERS = {  # run → what the table calls it
     "gnosis": "`gnosis`",
     "qmd": "`qmd`",
     "prx": "`prx`",
-}
-LIKENESS_RUNS = {  # run → what the table calls it
-    "keyword": "words alone",
-    "vector": "meaning alone",
-    "heavy words": "both and topics, words as heavy as a query's",
 }
 HEADS = {"table": "the table", "memory": "memory"}
 NAMED = {  # what a thief names who knows notes → what the table calls it
@@ -171,23 +164,14 @@ def reliability() -> str:
 
 def alike() -> str:
     """What is found by a memory: by each leg, and by all."""
-    sets = json.loads(LIKENESS.read_text("utf-8"))
-    ours = [f"**{_with_interval(one['together']['default'])}**" for one in sets]
     rows = [
-        *(
-            _row(called, [_by_memory(one, run) for one in sets])
-            for run, called in LIKENESS_RUNS.items()
-        ),
-        _row("**both and topics, words half as heavy**", ours),
+        "; ".join(
+            f"{NAMES[one['name']]} {_mean(one['together'][run]['mean'])}"
+            for one in json.loads(LIKENESS.read_text("utf-8"))
+        )
+        for run in ("default", "keyword", "vector")
     ]
-    heads = [
-        f"{NAMES[one['name']]} ({one['searched_by']:,} of {one['memories']:,})" for one in sets
-    ]
-    return "\n".join([_row("", heads), "|---" * (len(heads) + 1) + "|", *rows])
-
-
-def _by_memory(one: Figures, run: str) -> str:
-    return f"{_mean(one['together'][run]['mean'])} ({_chance(one['comparisons'][run]['p'])})"
+    return "nDCG@10: {}. By words alone: {}. By meaning alone: {}.".format(*rows)
 
 
 def _against_default(one: Figures, run: str) -> str:
@@ -200,10 +184,6 @@ def _against_default(one: Figures, run: str) -> str:
 
 def _with_interval(estimate: Figures) -> str:
     return f"{_mean(estimate['mean'])} [{_mean(estimate['low'])}, {_mean(estimate['high'])}]"
-
-
-def _chance(p: float) -> str:
-    return shown_p(p).replace(" ", "")
 
 
 def _mean(value: float) -> str:
