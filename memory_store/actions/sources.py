@@ -92,13 +92,15 @@ def watch(
     *,
     rescan: float = RESCAN,
     stopped: Callable[[], bool] = lambda: False,
+    prune: bool = True,
     **options: Any,
 ) -> Iterator[ImportReport]:
     """Import paths, or every known source, and then what changes in them, until ``stopped``.
 
     Yields the report of the first import, and of each later one that did something. A change is
-    written within two seconds, by words and topics; vectors follow. Keywords are the other fields
-    of :class:`ImportRequest`. Raises ExtraMissingError without ``watchfiles``.
+    written within two seconds, by words and topics; vectors follow. Memories whose file is gone go
+    to the trash (``prune``). Keywords are the other fields of :class:`ImportRequest`.
+    Raises ExtraMissingError without ``watchfiles``.
     """
     from memory_store.actions.writes import embedded_now, imported
     from memory_store.importing import watcher
@@ -121,7 +123,7 @@ def watch(
             return [one.path for one in found if left_out(vault, one) is None]
 
     calls = watcher.Calls(run, known, embed, vault.path.resolve(), stopped)
-    return watcher.watch(calls, ImportRequest.of_paths(paths, **options), rescan)
+    return watcher.watch(calls, ImportRequest.of_paths(paths, prune=prune, **options), rescan)
 
 
 @action(None, writes=True)

@@ -34,7 +34,12 @@ if TYPE_CHECKING:
 @click.option("--topic", multiple=True, metavar="NAME", help="Topic to add (repeatable)")
 @click.option("--glob", multiple=True, metavar="PATTERN", help="Files to take (repeatable)")
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="Files to leave (repeatable)")
-@click.option("--prune", is_flag=True, help="Forget memories whose file is gone")
+@click.option(
+    "--prune/--keep",
+    default=True,
+    show_default=True,
+    help="Put memories whose file is gone into the trash, or keep them",
+)
 @click.option("--no-embed", is_flag=True, help="Keywords and topics only; reindex adds vectors")
 @click.option(
     "--rescan",
@@ -60,9 +65,9 @@ def watch(
     memory-store watch
 
     Imports first what is new. Then a note that you save is found by its words within two seconds;
-    its vectors follow. A renamed file keeps its memory; a file that is gone is named, and with
-    --prune its memory is deleted. Without PATH it follows every known source. A server may have the
-    vault open meanwhile.
+    its vectors follow. A renamed file keeps its memory. The memory of a file that is gone goes to
+    the trash; with --keep the file is named, and its memory kept. Without PATH it follows every
+    known source. A server may have the vault open meanwhile.
     """
     try:
         for report in store.watch(paths, topics=topic, embed=not no_embed, **options):
@@ -80,7 +85,7 @@ def _print(report: ImportReport) -> None:
         print_reasons("failed", report.failures, False)
         print_reasons("warning", report.warnings, False)
         print_names("renamed", [f"{old} is {new} now" for old, new in report.moved], False)
-        print_names("forgotten", report.forgotten, False)
+        print_names("gone, now in the trash", report.forgotten, False)
         print_names("gone from its source, kept here", report.vanished, False)
     gone = f", gone and kept {len(report.vanished)}" if report.vanished else ""
     click.echo(f"{strftime('%H:%M:%S')} {report.summary()}{gone}")

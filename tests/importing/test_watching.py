@@ -126,12 +126,12 @@ def test_what_an_editor_does_to_save_makes_and_loses_no_memory(
     assert not any(report.pruned or report.failed for report in watched.reports)
 
 
-def test_renamed_folders_keep_their_memories_and_deleted_files_are_named_or_pruned(
+def test_renamed_folders_keep_their_memories_and_deleted_files_go_to_the_trash_or_are_named(
     store: MemoryStore, follow: Callable[..., Watched], tmp_path: Path
 ) -> None:
     notes = write(tmp_path / "notes", kept="Kept.")
     write(notes / "old", a="Note a.", b="Note b.")
-    watched = follow(notes)
+    watched = follow(notes, prune=False)
     before = {one.text: one.id for one in store.every()}
     (notes / "old").rename(notes / "new")
     watched.until(lambda: sum(len(report.moved) for report in watched.reports) == 2)
@@ -141,10 +141,11 @@ def test_renamed_folders_keep_their_memories_and_deleted_files_are_named_or_prun
     assert watched.reports[-1].vanished == (str(notes / "new" / "a.md"),)
     assert len(store.list()) == 3
     watched.close()
-    pruned = follow(notes, prune=True)
+    pruned = follow(notes)
     assert pruned.texts() == ["Kept.", "Note b."]
     (notes / "new" / "b.md").unlink()
     pruned.until(lambda: pruned.texts() == ["Kept."])
+    assert [one.change for one in store.trash.list()].count("deleted") == 2
 
 
 def test_a_drive_that_goes_away_takes_nothing_along(
