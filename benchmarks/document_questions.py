@@ -136,7 +136,8 @@ def fetch(folder: Path) -> None:
     """Download the packages, and unpack them below ``folder``."""
     with tempfile.TemporaryDirectory() as here:
         for package in PACKAGES:
-            command = ("pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", here)
+            name = package.partition("==")[0]  # what builds it may come as it likes
+            command = ("pip", "download", "-q", "--no-deps", "--no-binary", name, "-d", here)
             subprocess.run([sys.executable, "-m", *command, package], check=True)
         for package in NPM:
             subprocess.run(["npm", "pack", "--silent", package], cwd=here, check=True)

@@ -310,6 +310,7 @@ def routes() -> list[tuple[str, Any]]:
         (base + one + r"/topics$", memory_page.topics),
         (base + one + r"/publish$", memory_page.publish),
         (base + one + r"/delete$", memory_page.delete),
+        (base + one + r"/original$", memory_page.original),
         (base + one + r"$", memory_page.memory),
         (base + r"/collections$", collections.collections_page),
         (base + r"/collections\.json$", collections.collections_json),

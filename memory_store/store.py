@@ -185,6 +185,7 @@ class MemoryStore(Actions):
     rank = asking.rank
 
     get = reads.get
+    original = reads.original
     list = reads.newest
     every = reads.every
     find_id = reads.find_id

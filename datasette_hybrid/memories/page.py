@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from typing import Any
+from urllib.parse import quote
 
 from datasette import Response
 from datasette.utils import tilde_decode
@@ -21,6 +22,7 @@ from memory_store.records import DONE_SUFFIX, Memory, base_type
 from ..code.source import file_view
 from ..requests import private_searches, questions
 from ..requests.admission import work, writing
+from ..requests.answers import HEADERS
 from ..requests.frame import hybrid_path, page, render
 from ..search import forms
 from ..search.addresses import changed as changed_search
@@ -64,6 +66,28 @@ async def memory(datasette: Any, request: Any) -> Response:
         "grants": grants,
     }
     return await render(datasette, request, "hybrid_memory.html", context)
+
+
+@page("GET", "HEAD")
+async def original(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/memories/{id}/original``: the file that it was read from, to be saved.
+
+    A stranger made it: whatever it is, no browser shows it as a page of this site.
+    """
+    vault, grants = await questions.vault_for(datasette, request, "decrypt")
+
+    def read() -> tuple[bytes, str]:
+        store = vault.use(grants.decrypt)
+        found = store.get(_id(request), refs=False)
+        return store.original(found.id, refs=False), found.original.name if found.original else ""
+
+    data, name = await work.run(read)
+    headers = {
+        **HEADERS,
+        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name or 'original', safe='')}",
+        "Content-Security-Policy": "default-src 'none'; sandbox",
+    }
+    return Response(data, headers=headers, content_type="application/octet-stream")
 
 
 def _opened(vault: Vault, grants: Grants, given: str, path: str, *, here: bool) -> dict[str, Any]:

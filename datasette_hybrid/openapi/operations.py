@@ -128,6 +128,7 @@ UPLOADING = (
         "What to do with a file that says something else than its note from a folder: keep that "
         "note and name the file (the default), replace the note, or add another",
     ),
+    parameter("keep_originals", TEXT, "1: seal each file as it is, too"),
     parameter("dry_run", TEXT, "1: only say what would happen"),
 )
 """In a multipart form these are fields, and the files are named file."""

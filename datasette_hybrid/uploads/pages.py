@@ -33,7 +33,10 @@ from .jobs import Job, jobs_of
 
 YES = frozenset({"1", "true", "yes", "on"})
 UPLOAD_SECONDS = 900  # how long a body may take: no other import into the vault can start meanwhile
-FIELDS = ("collection", "new_collection", "type", "topics", "differing", "dry_run")
+FIELDS = (
+    *("collection", "new_collection", "type", "topics"),
+    *("differing", "keep_originals", "dry_run"),
+)
 AT_ONCE = 100  # memories on one page of what was imported; to open their heads takes 10 ms
 NO_STORE = {"Cache-Control": "no-store"}
 
@@ -198,6 +201,7 @@ def _import_request(given: Mapping[str, Any]) -> ImportRequest:
         topics=topics,
         dry_run=last(given, "dry_run").lower() in YES,
         differing=last(given, "differing") or KEEP,
+        keep_originals=last(given, "keep_originals").lower() in YES,
     )
 
 

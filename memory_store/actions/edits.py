@@ -331,7 +331,7 @@ def _says_the_same(present: Memory | None, wanted: Memory, draft: MemoryDraft) -
         name: getattr(present, name)
         for name in ("created", "updated")
         if getattr(draft, name) is None
-    }
+    } | {"original": present.original}
     if present.superseded_by and draft.superseded_by is None:  # by a later memory
         unsaid |= {name: getattr(present, name) for name in ENDED_BY_OTHERS}
     return replace(wanted, version=present.version, **unsaid) == present
@@ -344,7 +344,7 @@ def _says_the_same(present: Memory | None, wanted: Memory, draft: MemoryDraft) -
 # The hash is another one in another vault; there the copy is recognised by what it says.
 
 LINKS = ("parent", "supersedes", "superseded_by")
-LEFT_BEHIND: dict[str, Any] = dict.fromkeys(("ref", "source", *LINKS))
+LEFT_BEHIND: dict[str, Any] = dict.fromkeys(("ref", "source", "original", *LINKS))
 SAID = ("title", "text", "type", "topics", "metadata", "created", "valid_from", "valid_to")
 
 

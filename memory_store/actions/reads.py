@@ -26,6 +26,7 @@ from memory_store.index.topics import carriers, topic_counts
 from memory_store.records import BY, STATUSES, Memory, MemoryHead, Reference, SealedMemory, several
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
+from memory_store.vault import originals
 from memory_store.vault.audit_events import READ
 from memory_store.vault.heads import count_topics, find_by_ref, read_refs
 from memory_store.vault.keyring import CollectionKeys
@@ -104,6 +105,20 @@ def get(opened: Opened, memory_id: str, *, refs: bool = True) -> Memory:
     NotFoundError.
     """
     return shown(opened.vault, [open_one(opened.vault, memory_id, refs=refs)])[0]
+
+
+@action(READ, writes=False, counts=lambda _: (1, 1))
+def original(opened: Opened, memory_id: str, *, refs: bool = True) -> bytes:
+    """The file that a memory was read from, byte for byte, where the import kept it.
+
+    Names a memory as :func:`get`. Raises NotFoundError where none was kept.
+    """
+    vault, found = opened.vault, resolve(opened.vault, memory_id, refs=refs)
+    with vault.moment() as (storage, known):
+        for memory in open_memories(storage, vault.keyring, [found], known):
+            if not isinstance(memory, SealedMemory):
+                return originals.opened(storage, vault.keyring, memory)
+    raise NotFoundError(f"no memory {memory_id!r}")
 
 
 @action(None, writes=False)

@@ -214,6 +214,8 @@ def empty(opened: Opened, ids: str | Iterable[str] = ()) -> int:
             named = {given: _newest(found, given, None).kept.memory for given in wanted}
             rows = [one.number for one in found if not wanted or one.kept.memory in named.values()]
             storage.trash.delete(rows)
+            gone = {one.kept.memory for one in found if one.number in rows}
+            trash.drop_originals(storage, vault.keyring, gone)
         storage.erase_traces()
     return len(rows)
 

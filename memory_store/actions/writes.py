@@ -39,6 +39,7 @@ from memory_store.session.embedders import WritingEmbedders, without_model
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import write_batch
+from memory_store.vault import originals
 from memory_store.vault.audit_events import ADD
 from memory_store.vault.rows import Origin, read_origins
 from memory_store.vault.trash import Change
@@ -265,9 +266,23 @@ def write(
         prepared = preparer.prepare([(m, origins.get(m.id, Origin())) for m in memories])
         added = tuple(memory.id for memory in memories if memory.version == 1)
         named = {"group": group} if group else {}
-        write_batch(vault, prepared, preparer.model, Change(added=added, by=opened.by, **named))
+        change = Change(added=added, by=opened.by, **named)
+        moved = _moved_originals(vault, memories)
+        write_batch(vault, prepared, preparer.model, change, originals=moved)
     finally:
         preparer.close()
+
+
+def _moved_originals(vault: OpenVault, memories: Sequence[Memory]) -> dict[str, bytes]:
+    """The originals of memories that are to be in another collection than they were, under whose
+    key they are sealed again."""
+    kept = {one.id: one for one in memories if one.original is not None and one.original.token}
+    storage, found = vault.reader(), dict[str, bytes]()
+    for row in storage.memories.rows([*kept]).values():
+        if row.collection != kept[row.id].collection:
+            before = replace(kept[row.id], collection=row.collection)
+            found[row.id] = originals.opened(storage, vault.keyring, before)
+    return found
 
 
 def _origins(vault: OpenVault, memories: Sequence[Memory]) -> dict[str, Origin]:

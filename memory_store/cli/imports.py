@@ -53,6 +53,7 @@ SAME_NAMED = 3  # of what failed for one reason
     "--all-files", is_flag=True, help="Source code of any folder, also ignored or generated"
 )
 @click.option("--blame", is_flag=True, help="Of source code, who changed each part last, by Git")
+@click.option("--keep-originals", is_flag=True, help="Seal each file as it is, too")
 @click.option("--table", metavar="NAME", help="Table of a .db file to import")
 @click.option("--text-column", metavar="NAME", help="Column of that table that holds the text")
 @click.option("--dry-run", is_flag=True, help="Say what would be imported, change nothing")

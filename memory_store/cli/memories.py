@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -51,21 +53,44 @@ _LIST_COLUMNS = (
 
 @vault_command()
 @click.argument("id", shell_complete=completed_by("memory_ids"))
+@click.option(
+    "--original",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    help="Write the file that it was read from there, or to standard output (-)",
+)
 @json_option("Print the memory as JSON, exactly as stored")
-def get(store: MemoryStore, id: str, as_json: bool) -> None:
+def get(store: MemoryStore, id: str, original: Path | None, as_json: bool) -> None:
     """Show one memory's whole text. ID is an id, its first 8 characters, or a ref.
 
     \b
     memory-store get notes.db 3f2a9c1b
     memory-store get notes.db travel/lisbon.md --json
+    memory-store get notes.db lease.pdf --original copy.pdf
 
     At a terminal a long one is shown by your pager ($PAGER, or less).
     """
+    if original is not None:
+        _write_original(original, store.original(id))
+        return
     memory = store.get(id)
     if as_json:
         write_json(memory.as_dict())
     else:
         show_memory(store, memory)
+
+
+def _write_original(path: Path, data: bytes) -> None:
+    """Write to a new file that only you can read, or to standard output."""
+    if str(path) == "-":
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise BadInputError(f"{path} exists already; nothing is overwritten", "original") from None
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
 
 
 def show_memory(store: MemoryStore, memory: Memory) -> None:
@@ -82,6 +107,7 @@ def show_memory(store: MemoryStore, memory: Memory) -> None:
     more = [
         memory.id,
         f"version {memory.version}",
+        *([f"original {printable_line(memory.original.name)}"] if memory.original else []),
         *([f"valid from {memory.valid_from[:10]}"] if memory.valid_from else []),
         *([f"valid until {memory.valid_to[:10]}"] if memory.valid_to else []),
         *([f"supersedes {memory.supersedes}"] if memory.supersedes else []),

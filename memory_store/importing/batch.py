@@ -20,6 +20,7 @@ from memory_store.importing.ledger import FileMark, Ledger
 from memory_store.records import Memory, MemoryDraft
 from memory_store.session.indexer import Indexer
 from memory_store.session.writer import write_batch
+from memory_store.vault.originals import described
 from memory_store.vault.rows import Origin, open_head
 from memory_store.vault.storage import Storage
 from memory_store.vault.trash import BY_IMPORT, Change
@@ -33,7 +34,8 @@ UNEMBEDDED_BATCH = 8  # times as large where nothing is embedded: commits would 
 class Pending(Struct, frozen=True):
     """A draft to be written: new, or replacing the memory that has the same origin.
 
-    ``name`` is what messages call it, ``kind`` what it is counted as.
+    ``name`` is what messages call it, ``kind`` what it is counted as, ``original`` the file that it
+    was read from, where that is to be kept.
     """
 
     draft: MemoryDraft
@@ -41,6 +43,7 @@ class Pending(Struct, frozen=True):
     replaces: str | None
     name: str
     kind: str
+    original: bytes | None = None
 
 
 class _Accepted(Struct, frozen=True):
@@ -51,6 +54,7 @@ class _Accepted(Struct, frozen=True):
     marks: Sequence[FileMark]
     memories: Sequence[tuple[Memory, Origin]]
     refused: Mapping[int, str]
+    originals: Mapping[str, bytes]
 
 
 class Batch:
@@ -100,7 +104,7 @@ class Batch:
         self.origins.add(pending.origin.origin)
         if draft.id:
             self.ids.add(draft.id.lower())
-        self._characters += len(draft.text)
+        self._characters += len(draft.text) + len(pending.original or b"")
         full = len(self._pending) >= self._size * BATCH_MEMORIES
         late = time.monotonic() - self._began > BATCH_SECONDS
         if full or late or self._characters >= self._size * BATCH_CHARACTERS:
@@ -164,14 +168,17 @@ class Batch:
     def _accepted(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> _Accepted:
         """A batch with its memories; of a dry run, with none."""
         refused: dict[int, str] = {}
-        accepted = []
+        accepted, originals = [], dict[str, bytes]()
         for number, item in enumerate(() if self._job.request.dry_run else pending):
             try:
                 through = item.origin.through or self._ledger.collection
-                accepted.append((self._memory(item), replace(item.origin, through=through)))
+                memory = self._memory(item)
+                accepted.append((memory, replace(item.origin, through=through)))
+                if item.original is not None:
+                    originals[memory.id] = item.original
             except BadInputError as error:
                 refused[number] = str(error)
-        return _Accepted(pending, marks, accepted, refused)
+        return _Accepted(pending, marks, accepted, refused, originals)
 
     def _store(self, batch: _Accepted) -> None:
         """Write a batch in one transaction.
@@ -185,7 +192,14 @@ class Batch:
         def mark_files(storage: Storage) -> None:
             self._ledger.mark(storage, [one for one in batch.marks if one.tag not in torn])
 
-        write_batch(self._vault, prepared, self._preparer.model, self._change, mark_files)
+        write_batch(
+            self._vault,
+            prepared,
+            self._preparer.model,
+            self._change,
+            mark_files,
+            originals=batch.originals,
+        )
         self._replaced.update(memory.id for memory, _ in accepted if memory.version > 1)
         self._ledger.note_sources()
         self._counts.list_ids([memory.id for memory, _ in accepted])
@@ -195,6 +209,9 @@ class Batch:
         if item.draft.collection is not None:
             collection = self._vault.collections.find_or_create(item.draft.collection)
         memory = memory_from_draft(item.draft, collection)
+        if item.original is not None:
+            original = described(memory.ref or item.name, item.original)
+            memory = replace(memory, original=original)
         if item.replaces is None:
             return memory
         with self._vault.moment() as (storage, known):

@@ -7,6 +7,7 @@ tags alone.
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 
 from msgspec.structs import replace
 
@@ -24,6 +25,11 @@ from memory_store.vault.rows import Origin
 DIFFERS = (
     "a note of the same path was imported from a folder before and says something else: nothing "
     "was changed. Import it once more, saying whether to replace that note or to add this one"
+)
+
+MANY_RECORDS = (
+    "originals: none is kept of a file with many records, as a mailbox, a table, a database or an "
+    "export of conversations"
 )
 
 _DRAFT_FIELDS = MemoryDraft.__struct_fields__
@@ -80,9 +86,13 @@ class FileImporter:
         file_asked = replace(
             file, table=asked.table, text_column=asked.text_column, type=asked.type
         )
+        original = self._original(file)
+        if original is not None:  # what is read is what is kept
+            file_asked = replace(file_asked, content=lambda: original)
         for item in read_file(file_asked):
             if isinstance(item, MemoryDraft):
-                self._take_record(file, tag, item, records, moved)
+                self._take_record(file, tag, item, records, moved, original)
+                original = None  # it is kept once, at the first of its memories
             elif isinstance(item, Remark):
                 self._counts.leave_out(item)
             else:
@@ -96,6 +106,20 @@ class FileImporter:
             content = content if before == _large(file) else None
         if whole and content is not None:
             self._batch.marks.append(FileMark(source, tag, content))
+
+    def _original(self, file: SourceFile) -> bytes | None:
+        """The bytes of a file whose original is to be kept; None for what cannot be read, which
+        its reader names."""
+        if not self._request.keep_originals or self._request.dry_run or file.kind == STDIN:
+            return None
+        reader = reader_of(file)
+        if reader.rows or reader.streamed or reader.on_disk:
+            self._counts.hints.append(MANY_RECORDS)
+            return None
+        try:
+            return file.data(LIMITS)
+        except (OSError, MemoryStoreError):
+            return None
 
     def _is_complete(self, memories: int, file: SourceFile) -> bool:
         """Whether an unchanged file has all its memories: so many are in the ledger.
@@ -123,10 +147,12 @@ class FileImporter:
         draft: MemoryDraft,
         records: set[bytes],
         moved: tuple[str, str] | None,
+        original: bytes | None,
     ) -> None:
         """Put a record into the batch, unless it is known and unchanged.
 
-        ``moved``: the memory that the same note was under another path, and that path.
+        ``moved``: the memory that the same note was under another path, and that path. ``original``
+        are the bytes to be kept with it.
         """
         kind = label_of(file, draft)
         draft = self._shaped(draft, file)
@@ -139,7 +165,8 @@ class FileImporter:
             self._counts.fail(name, "the same ref occurs twice; the first is kept")
             return
         records.add(origin_tag)
-        draft_tag = self._tagger.tag(b"draft", _canonical(draft), self._request.shaping())
+        parts = [] if original is None else [sha256(original).digest()]
+        draft_tag = self._tagger.tag(b"draft", _canonical(draft), self._request.shaping(), *parts)
         if known is not None and known.draft == draft_tag:
             self._counts.unchanged += 1
             return
@@ -148,7 +175,7 @@ class FileImporter:
             return
         counterpart = self._counterpart(file, draft) if known is None else None
         if counterpart is not None:
-            self._take_counterpart(counterpart, draft, name, kind)
+            self._take_counterpart(counterpart, draft, name, kind, original)
             return
         foreign = known is not None and known.origin not in (None, origin_tag)
         if foreign or (draft.id and draft.id.lower() in self._batch.ids):
@@ -156,10 +183,11 @@ class FileImporter:
             return
         origin = Origin(origin_tag, draft_tag, file_tag)
         if known is None and moved is not None and draft.id is None:
-            self._batch.put(Pending(draft, origin, moved[0], name, kind))
+            self._batch.put(Pending(draft, origin, moved[0], name, kind, original))
             self._counts.moved.append((moved[1], file.ref))
             return
-        self._batch.put(Pending(draft, origin, known.memory if known else None, name, kind))
+        replaced = known.memory if known else None
+        self._batch.put(Pending(draft, origin, replaced, name, kind, original))
 
     def _shaped(self, draft: MemoryDraft, file: SourceFile) -> MemoryDraft:
         """The draft with the caller's type and topics, its origin spelled out, and its authors.
@@ -184,13 +212,18 @@ class FileImporter:
         return self._counterparts.find(file, draft)
 
     def _take_counterpart(
-        self, found: Counterpart, draft: MemoryDraft, name: str, kind: str
+        self,
+        found: Counterpart,
+        draft: MemoryDraft,
+        name: str,
+        kind: str,
+        original: bytes | None,
     ) -> None:
         if found.same:
             self._counts.unchanged += 1
         elif self._differing == REPLACE:  # it goes on being a memory of its own source
             draft = replace(draft, source=found.source, ref=found.ref)
-            self._batch.put(Pending(draft, found.origin, found.memory, name, kind))
+            self._batch.put(Pending(draft, found.origin, found.memory, name, kind, original))
         else:
             self._counts.fail(name, DIFFERS)
 

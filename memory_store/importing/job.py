@@ -34,9 +34,10 @@ DIFFERING = (KEEP, REPLACE, ADD)
 """What to do with an uploaded file that says something else than its note from a folder: keep that
 note and name the file, write the file as the note's next version, or add one more memory."""
 
+ORIGINALS = "originals"
 KEPT_WITH_A_SOURCE = (
     *("collection", "type", "topics", "glob", "exclude", "all_files", "blame"),
-    *("table", "text_column"),
+    *("table", "text_column", "keep_originals"),
 )
 
 
@@ -46,7 +47,8 @@ class ImportRequest(Struct, frozen=True, kw_only=True):
     Without ``paths``, and where no files are at hand, every known source is imported again with
     the options of its last import. ``all_files`` takes source code from every folder, and of a Git
     work tree also what is ignored, generated or large;
-    ``blame`` asks Git who changed each part of it last. ``differing`` is one of :data:`DIFFERING`.
+    ``blame`` asks Git who changed each part of it last. ``keep_originals`` seals each file as it
+    is, too, but none with many records. ``differing`` is one of :data:`DIFFERING`.
     Raises BadInputError naming the field.
     """
 
@@ -58,6 +60,7 @@ class ImportRequest(Struct, frozen=True, kw_only=True):
     exclude: Sequence[str] = ()
     all_files: bool = False
     blame: bool = False
+    keep_originals: bool = False
     table: str | None = None
     text_column: str | None = None
     dry_run: bool = False
@@ -92,7 +95,9 @@ class ImportRequest(Struct, frozen=True, kw_only=True):
     def shaping(self) -> bytes:
         """All that changes what a file's records become, besides the file itself."""
         shape = (self.type, self.topics, self.table, self.text_column, ANALYSER_VERSION)
-        return json.dumps((*shape, BLAME) if self.blame else shape).encode()
+        also = [BLAME] if self.blame else []
+        also += [ORIGINALS] if self.keep_originals else []
+        return json.dumps((*shape, *also)).encode()
 
 
 class ImportJob(Struct, frozen=True, kw_only=True):

@@ -64,7 +64,7 @@ FINDS = ("ask", "search")
 COMMAND, ASSISTANT = "command", "mcp"
 """Kinds of what a keeper is asked to do; the second is a command, too."""
 OF_ENTRIES = ("install", "doctor")  # the words of mcp that serve no assistant
-LOCAL = ("--help", "-h", "--in", "--passphrase", "--expander")
+LOCAL = ("--help", "-h", "--in", "--passphrase", "--expander", "--original")
 """Words of what a command does itself."""
 CHOICE = ("-i", "--interactive")  # of what it goes on with
 
@@ -89,7 +89,7 @@ def answered(words: list[str], page: Callable[[list[str]], None], editing: Editi
     what opens a text in an editor, each time it is called.
     """
     kept = _command(words)
-    if kept is None or set(words) & {*LOCAL, *CHOICE}:
+    if kept is None or _named(words) & {*LOCAL, *CHOICE}:
         return None
     connection = connected(words[1:])
     if connection is None:
@@ -102,6 +102,11 @@ def answered(words: list[str], page: Callable[[list[str]], None], editing: Editi
             return EXIT_INTERRUPTED
 
 
+def _named(words: list[str]) -> set[str]:
+    """The words, an option without the value behind its ``=``."""
+    return {word.partition("=")[0] if word.startswith("--") else word for word in words}
+
+
 def printed(
     words: list[str], given: bytes = b"", *, quiet: bool = False
 ) -> tuple[int, bytes, bytes] | None:
@@ -110,7 +115,7 @@ def printed(
     ``None`` where none does it, and why is said unless it is to be ``quiet``. ``given`` is what it
     reads from standard input, if it is not left to this process's own.
     """
-    if set(words) & set(LOCAL):
+    if _named(words) & set(LOCAL):
         return None
     connection = connected(words[1:])
     if connection is None:

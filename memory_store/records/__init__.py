@@ -26,6 +26,7 @@ from memory_store.records.memories import (
     MemoryChange,
     MemoryDraft,
     MemoryHead,
+    Original,
     Reference,
     SealedMemory,
     base_type,

@@ -107,6 +107,20 @@ def read_record(record: type[R], values: Any) -> R:
         raise BadInputError(f"{place}: {reason}", re.split(r"\W", place)[0]) from None
 
 
+class Original(Struct, frozen=True):
+    """The file that a memory was read from, where it was kept: its name, how many bytes it has, and
+    their SHA-256. ``token`` finds them in the vault (empty: they are not in this copy)."""
+
+    name: str
+    bytes: int
+    sha256: str
+    token: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """What there is to be said of it, as JSON-ready data."""
+        return {"name": self.name, "bytes": self.bytes, "sha256": self.sha256}
+
+
 class Memory(Struct, frozen=True):
     """One opened memory. Times are ISO 8601 UTC; ``version`` grows by one with every edit.
 
@@ -131,10 +145,12 @@ class Memory(Struct, frozen=True):
     superseded_by: str | None = None
     parent: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    original: Original | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The memory as JSON-ready data, keys in a fixed order."""
         values = {name: getattr(self, name) for name in self.__struct_fields__}
+        values["original"] = self.original.as_dict() if self.original is not None else None
         return {**values, "topics": list(self.topics), "metadata": dict(self.metadata)}
 
 

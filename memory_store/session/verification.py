@@ -34,7 +34,7 @@ from memory_store.session.sealed_segments import (
 )
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import sqlite3
-from memory_store.vault import audit, sources, sync_state, trash
+from memory_store.vault import audit, originals, sources, sync_state, trash
 from memory_store.vault.collections import check_named
 from memory_store.vault.expansions import stored
 from memory_store.vault.manifest import CONTENT_FORMAT, earlier_total, read_manifest, rows_of
@@ -214,6 +214,8 @@ class _Work:
         opened = list(open_memories(self._storage, keyring, [memory], self._known))
         _refuse_unless(bool(opened), "is gone")
         self._rows_beside(opened[0])
+        if opened[0].original is not None and opened[0].original.token:
+            originals.opened(self._storage, keyring, opened[0])
         differing = self.entries.differences(opened[0])
         complaint = f"differs from its index entry in: {', '.join(differing)}; {MEND}"
         _refuse_unless(not differing, complaint)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,6 +33,7 @@ from memory_store.vault import trash
 from memory_store.vault.collection_keys import CollectionKeys
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.manifest import account
+from memory_store.vault.originals import sealed as sealed_original
 from memory_store.vault.rows import Origin, insert_memories
 from memory_store.vault.segments import DELETED, UPDATED
 from memory_store.vault.settings import MEMORY, Settings
@@ -63,8 +65,10 @@ def write_batch(
     model: Callable[[str], IndexModel],
     change: Change,
     also: Callable[[Storage], None] | None = None,
+    originals: Mapping[str, bytes] = MappingProxyType({}),
 ) -> None:
-    """Write a batch, all of it or nothing. ``also`` runs inside the same transaction.
+    """Write a batch, all of it or nothing. ``also`` runs inside the same transaction. ``originals``
+    are the bytes of those that memories name, by memory, as far as they are not there.
 
     What it replaces goes to the trash, as part of a ``change``.
 
@@ -82,9 +86,12 @@ def write_batch(
                 for prepared in batch:
                     by_collection[prepared.memory.collection].append(prepared)
                 for collection, items in by_collection.items():
-                    _insert(storage, keyring.of(collection), items, known, model(collection))
+                    made_with = model(collection)
+                    _insert(storage, keyring.of(collection), items, known, made_with, originals)
                 if also is not None:
                     also(storage)
+                again = [one.memory.id for one in batch if one.memory.version > 1]
+                trash.drop_originals(storage, keyring, again)
                 segments = storage.segments.rows_later()
             compact(storage, keyring, segments())
     finally:
@@ -97,10 +104,19 @@ def _insert(
     items: Sequence[Prepared],
     settings: Settings,
     model: IndexModel,
+    originals: Mapping[str, bytes],
 ) -> None:
     """Rows, segment and account of one collection's memories."""
     hashed = settings.topics_kept != MEMORY
-    written = [(item.memory, item.origin) for item in items]
+    written = [
+        (
+            sealed_original(storage, keys, item.memory, originals[item.memory.id])
+            if item.memory.id in originals
+            else item.memory,
+            item.origin,
+        )
+        for item in items
+    ]
     tags = insert_memories(
         storage,
         keys,
@@ -199,6 +215,7 @@ def take_out(storage: Storage, vault: OpenVault, ids: Sequence[str], change: Cha
     for row in storage.memories.rows(ids).values():
         gone[row.collection].append(row.id)
     _remove(storage, vault, gone, DELETED, change)
+    trash.drop_originals(storage, vault.keyring, ids)
     drop(storage, vault.keyring, ids)
 
 

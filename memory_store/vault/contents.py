@@ -45,7 +45,7 @@ class _Packed(Struct, frozen=True, array_like=True):
 
 def packed(content: Content) -> bytes:
     """A content in bytes."""
-    head = asdict(content.memory)
+    head = _said(content.memory)
     text = head.pop("text").encode("utf-8", "surrogatepass")
     for name in ("id", "version"):
         del head[name]
@@ -65,13 +65,20 @@ def unpacked(data: bytes) -> Content:
 
 def digest(memory: Memory) -> bytes:
     """Equal for two memories that say the same, whenever they were made to."""
-    said: Mapping[str, Any] = {**asdict(memory), **UNSAID}
+    said: Mapping[str, Any] = {**_said(memory), **UNSAID}
     return hashlib.sha256(_json(said)).digest()
 
 
 def exact_digest(memory: Memory) -> bytes:
     """Equal for two memories that say the same since the same moment."""
     return hashlib.sha256(digest(memory) + memory.updated.encode()).digest()[:16]
+
+
+def _said(memory: Memory) -> dict[str, Any]:
+    """What a memory says, by name; of an original which file it is, not where this copy has it."""
+    said = asdict(memory)
+    original = said.pop("original")
+    return said if original is None else {**said, "original": original.as_dict()}
 
 
 def _json(said: Mapping[str, Any]) -> bytes:

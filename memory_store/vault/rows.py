@@ -18,11 +18,12 @@ from hmac import compare_digest
 from itertools import chain, islice
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import asdict
 
 from memory_store.crypto.sealing import Place
 from memory_store.errors import NotFoundError, TamperedError
-from memory_store.records import Memory, SealedMemory
+from memory_store.records import Memory, Original, SealedMemory
 from memory_store.text.canonical import normalise_topic
 from memory_store.text.plain_json import read_stored_json
 from memory_store.vault.keyring import CollectionKeys, Keyring
@@ -165,6 +166,8 @@ def insert_memories(
         head["content"] = content
         if memory.superseded_by is not None:
             head["superseded_by"] = memory.superseded_by
+        if memory.original is not None:
+            head["original"] = asdict(memory.original)
         if targets:
             head["links"] = {kind: list(names) for kind, names in targets.items()}
         encoded = _compact_json(head)
@@ -328,6 +331,14 @@ def sealed_head(row: MemoryRow, opened: bytes) -> dict[str, Any]:
     return head
 
 
+def original_in(head: Mapping[str, Any]) -> Original | None:
+    """The original that an opened head names. Raises TamperedError for what is none."""
+    try:
+        return convert(head.get("original"), Original | None)
+    except ValidationError:
+        raise TamperedError("memories.head: names an original that is none") from None
+
+
 def memory_of(row: MemoryRow, head: dict[str, Any], text: str) -> Memory:
     """The memory that a row, its opened head and its text make."""
     return Memory(
@@ -338,6 +349,7 @@ def memory_of(row: MemoryRow, head: dict[str, Any], text: str) -> Memory:
         topics=tuple(head["topics"]),
         metadata=head["metadata"],
         superseded_by=head.get("superseded_by"),
+        original=original_in(head),
         **{name: head[name] for name in HEAD_KEYS},
     )
 

@@ -27,7 +27,15 @@ from memory_store.errors import FormatError, MemoryStoreError, TamperedError
 from memory_store.records import Memory
 from memory_store.vault.collection_keys import CollectionKeys
 from memory_store.vault.keyring import Keyring
-from memory_store.vault.rows import Origin, body_place, memory_of, opened_head, row_tag, sealed_head
+from memory_store.vault.rows import (
+    Origin,
+    body_place,
+    memory_of,
+    opened_head,
+    original_in,
+    row_tag,
+    sealed_head,
+)
 from memory_store.vault.segments import DELETED
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.memories import Body, MemoryRow
@@ -204,9 +212,7 @@ def open_entry(storage: Storage, keyring: Keyring, entry: Entry, *, text: bool =
 def _opened(keyring: Keyring, collection: str, kept: Kept, body: bytes | None) -> Memory:
     """The memory in a head and a sealed body. Raises TamperedError."""
     keys, said = keyring.of(collection), ""
-    row = MemoryRow(
-        kept.memory, collection, None, None, None, kept.version, kept.content, kept.head
-    )
+    row = _row_of(collection, kept)
     opened = opened_head(keyring, row)
     tag = row_tag(keys, kept.memory, kept.version, opened)
     if kept.tag and not compare_digest(tag, kept.tag):
@@ -215,6 +221,12 @@ def _opened(keyring: Keyring, collection: str, kept: Kept, body: bytes | None) -
         place = body_place(keys, kept.content, kept.content_tag)
         said = str(keys.unseal("body", place, body, keyring.counter), "utf-8", "surrogatepass")
     return memory_of(row, sealed_head(row, opened), said)
+
+
+def _row_of(collection: str, kept: Kept) -> MemoryRow:
+    return MemoryRow(
+        kept.memory, collection, None, None, None, kept.version, kept.content, kept.head
+    )
 
 
 def _is_whole(keyring: Keyring, collection: str, kept: Kept, body: bytes) -> bool:
@@ -246,7 +258,38 @@ def erase(storage: Storage, keyring: Keyring, memories: Iterable[str]) -> int:
     """Take every row of some memories out (inside the caller's transaction). Returns how many."""
     gone = set(memories)
     found = entries(storage, keyring, keyring.readable())
-    return storage.trash.delete(one.number for one in found if one.kept.memory in gone)
+    count = storage.trash.delete(one.number for one in found if one.kept.memory in gone)
+    drop_originals(storage, keyring, gone)
+    return count
+
+
+def drop_originals(storage: Storage, keyring: Keyring, memories: Iterable[str]) -> None:
+    """Delete what was kept of originals that some memories had, and that neither they nor their
+    rows in the trash name any more (in the caller's transaction)."""
+    parts = storage.memories.originals([*memories])
+    if not parts:
+        return
+    holders = {part.partition(".")[0] for part in parts}
+    heads = [*storage.memories.rows([*holders]).values()]
+    for one in entries(storage, keyring, keyring.readable()):
+        if one.kept.memory in holders:
+            heads.append(_row_of(one.collection, one.kept))
+    named, openable = set[tuple[str, str]](), set(keyring.openable())
+    for row in heads:
+        try:
+            if row.collection not in openable:
+                raise TamperedError("sealed")
+            original = original_in(sealed_head(row, opened_head(keyring, row)))
+            if original is not None:
+                named.add((row.id, original.token))
+        except TamperedError:
+            holders.discard(row.id)  # what it names is not known: all of it stays
+    left = [
+        part
+        for part, (memory, token, _) in ((part, part.split(".")) for part in parts)
+        if memory in holders and (memory, token) not in named
+    ]
+    storage.memories.remove_bodies(left)
 
 
 def too_old(storage: Storage, keyring: Keyring, days: int) -> bool:
@@ -264,11 +307,14 @@ def purge(storage: Storage, keyring: Keyring, days: int) -> int:
     gone = 0
     for collection in keyring.readable():
         keys, old = keyring.of(collection), list[int]()
+        memories = set[str]()
         for number, _, sealed in storage.trash.of([collection]):
             if not _is_old(keys, number, sealed, days):
                 break
             old.append(number)
+            memories.add(_read(keys, number, sealed).memory)
         gone += storage.trash.delete(old)
+        drop_originals(storage, keyring, memories)
     return gone
 
 

@@ -122,6 +122,38 @@ def test_a_takeout_gives_each_note_of_keep_once(here: Path) -> None:
     assert [*found.skips.values()] == ["the same note as its .json"]
 
 
+GEMINI = {
+    "header": "Gemini Apps",
+    "title": "Prompted How often do I water tomatoes?",
+    "time": "2024-05-01T12:00:00.250Z",
+    "products": ["Gemini Apps"],
+    "safeHtmlItem": [{"html": "<p>Every <b>second</b> day.</p><h2>In summer</h2><p>Daily.</p>"}],
+}
+
+
+def test_a_question_to_gemini_and_its_answer_are_turns_of_a_conversation(rows: Rows) -> None:
+    used = {**GEMINI, "title": "Used Gemini Apps", "time": "2024-05-02T12:00:00Z"}
+    del used["safeHtmlItem"]
+    other = {**GEMINI, "header": "Search", "title": "Searched for kale", "products": ["Search"]}
+    found = rows("MyActivity.json", json.dumps([GEMINI, used, other]))
+    (draft,) = found.drafts
+    assert draft.text == (
+        "## 1. You, 2024-05-01 12:00\n\nHow often do I water tomatoes?\n\n"
+        "## 2. Gemini\n\nEvery **second** day.\n\n#### In summer\n\nDaily."
+    )
+    assert (draft.title, draft.type) == ("How often do I water tomatoes?", "conversation")
+    assert (draft.source, draft.ref) == ("Gemini", GEMINI["time"])
+    assert draft.created.startswith("2024-05-01T12:00:00")
+    assert [*found.skips.values()] == ["Gemini was used, and nothing asked"]
+    assert len(found.failures) == 1
+    canvas = {"title": "Created Gemini Canvas titled Beds", "subtitles": [{"name": "North: kale"}]}
+    made = rows("MyActivity.json", json.dumps([{**used, **canvas, "attachedFiles": ["a.png"]}]))
+    assert "North: kale" in made.only.text
+    assert made.only.metadata["attachments"] == ["a.png"]
+    broken = [{**GEMINI, "safeHtmlItem": said} for said in (None, 5, [5], [{"html": []}], [])]
+    assert len(rows("MyActivity.json", json.dumps(broken)).drafts) == len(broken)
+
+
 def test_bookmarks_of_a_browser_keep_folder_tags_note_and_time(rows: Rows) -> None:
     tomato, kale = rows("bookmarks.html", NETSCAPE).drafts
     assert tomato.text == "Water them daily\n\nhttps://example.org/tomato"

@@ -27,7 +27,7 @@ from memory_store.vault.audit_events import AuditEvent
 Words = dict[str, str]
 
 NOTE = ("title", "topic", "metadata", "meta key", "text", "hashtag", "heading", "link", "code")
-FILES = ("path", "subfolder", "name", "csv name", "json name", "database name")
+FILES = ("path", "subfolder", "name", "csv name", "json name", "database name", "original")
 ROWS = ("cell title", "cell text", "cell", "column", "json text", "json key", "json value")
 TABLES = ("json topic", "table", "row", "text column", "row value")
 OPTIONS = ("glob", "exclude", "import topic")
@@ -57,7 +57,7 @@ def write_sources(folder: Path, words: Words) -> None:
     notes.mkdir(parents=True)
     (notes / f"{words['name']}.md").write_text(
         f"---\ntitle: {words['title']}\ntags: [{words['topic']}]\nbox: {words['metadata']}\n"
-        f"{words['meta key']}: 1\n---\n"
+        f"{words['meta key']}: 1\n# {words['original']}: a comment is in the file alone\n---\n"
         f"Some text about {words['text']} and #{words['hashtag']}.\n\n## On {words['heading']}\n\n"
         f"See [[{words['link']}]].\n\n```python\ndef {words['code']}(): ...\n```\n"
         + "Filler. "
@@ -90,6 +90,7 @@ def fill(store: MemoryStore, words: Words, sources: Path, models: LanguageModels
         glob=["**/*", f"{words['glob']}*"],
         exclude=[f"{words['exclude']}*"],
         topics=[words["import topic"]],
+        keep_originals=True,
     )
     store.import_paths(
         [sources / f"{words['database name']}.db"],

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -26,12 +27,14 @@ from memory_store.records import Memory
 from memory_store.session.whole_vault import WholeVault
 from memory_store.vault import sync_state, trash
 from memory_store.vault.contents import Content, digest, exact_digest, packed
+from memory_store.vault.originals import opened as opened_original
 from memory_store.vault.registers import ERASED, Register, changed, clock, first
 from memory_store.vault.rows import Origin, open_memories, read_origins
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.table import parts
 from memory_store.vault.sync_state import Known, State
 
+ORIGINALS_AT_ONCE = 8 * 2**20  # bytes
 BATCH = 64  # memories that are opened, or written, at a time
 READY_BATCH = 512  # that are written at a time where nothing is to be embedded
 
@@ -40,11 +43,18 @@ class Sent(Struct, frozen=True, array_like=True):
     """A register with the contents of all its versions, and the vectors of the shown one.
 
     ``vectors`` are the fingerprint of the model, the windows and as many float16 vectors (``None``:
-    there are none).
+    there are none). ``original`` are the bytes of the file that the shown version was read from.
     """
 
     register: Register
     vectors: tuple[str, list[tuple[int, int]], bytes] | None = None
+    original: bytes | None = None
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it says."""
+        said = sum(len(one.content or b"") for one in self.register.versions)
+        return said + len(self.original or b"")
 
 
 Outgoing = tuple[int, Sent]
@@ -206,7 +216,24 @@ class Copy:
         ]
         lacking.sort(key=lambda one: one.sequence)
         for some in parts(lacking, BATCH):
-            yield self._with_contents(some)
+            for few in self._few(some):
+                yield self._with_contents(few)
+
+    def _few(self, some: Sequence[Known]) -> Iterator[list[Known]]:
+        """Memories in parts whose originals fit into memory together."""
+        sizes: dict[str, int] = defaultdict(int)
+        parts = self.vault.reader().memories.originals([one.register.memory for one in some])
+        for part, size in parts.items():
+            sizes[part.partition(".")[0]] += size
+        few, total = list[Known](), 0
+        for one in some:
+            few.append(one)
+            total += sizes[one.register.memory]
+            if total > ORIGINALS_AT_ONCE:
+                yield few
+                few, total = [], 0
+        if few:
+            yield few
 
     def _with_contents(self, some: Sequence[Known]) -> list[Outgoing]:
         ids = [one.register.memory for one in some]
@@ -216,7 +243,8 @@ class Copy:
                 known = sync_state.read_known(storage, self.vault.keyring, ids)
                 present = rows.tags(ids)
                 stale = [one for one in ids if _row(known, one) != present.get(one, b"")]
-                contents = {} if stale else contents_of(self.vault, storage, [*present])
+                originals: dict[str, bytes] = {}
+                contents = {} if stale else contents_of(self.vault, storage, [*present], originals)
                 vectors = {one: self._vectors(rows.snapshot, one) for one in present}
             if not stale:
                 break
@@ -224,7 +252,11 @@ class Copy:
         return [
             (
                 sequences[one],
-                Sent(filled(known[one].register, contents.get(one)), vectors.get(one)),
+                Sent(
+                    filled(known[one].register, contents.get(one)),
+                    vectors.get(one),
+                    originals.get(one),
+                ),
             )
             for one in ids
         ]
@@ -240,10 +272,19 @@ class Copy:
         return (made_with, spans, snapshot.stored_vectors(ordinal).tobytes()) if spans else None
 
 
-def contents_of(vault: WholeVault, storage: Storage, ids: Sequence[str]) -> dict[str, bytes]:
-    """Memory → what it says, packed; in a moment of the vault."""
+def contents_of(
+    vault: WholeVault,
+    storage: Storage,
+    ids: Sequence[str],
+    originals: dict[str, bytes] | None = None,
+) -> dict[str, bytes]:
+    """Memory → what it says, packed; in a moment of the vault. ``originals`` takes the bytes of the
+    files that were kept of them."""
     with vault.moment() as (_, rows):
         opened = list(open_memories(storage, vault.keyring, ids, rows))
+    if originals is not None:
+        kept = [one for one in opened if one.original is not None and one.original.token]
+        originals |= {one.id: opened_original(storage, vault.keyring, one) for one in kept}
     origins = read_origins(storage, vault.keyring, [(one.id, one.collection) for one in opened])
     return {one.id: packed(Content(one, origins.get(one.id, Origin()))) for one in opened}
 

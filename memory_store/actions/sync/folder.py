@@ -214,7 +214,7 @@ class Folder:
         everything = copy.outgoing("" if replaced else self.name, target.sent, all=replaced)
         for batch in everything:
             some += batch
-            size += sum(len(v.content or b"") for _, one in batch for v in one.register.versions)
+            size += sum(one.size for _, one in batch)
             if size >= BUNDLE_BYTES:
                 target = self._write(target, collections, some)
                 count, some, size = count + len(some), [], 0

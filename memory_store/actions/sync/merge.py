@@ -29,9 +29,11 @@ from memory_store.session.writer import take_out, write_batch
 from memory_store.vault import sync_state, trash
 from memory_store.vault.contents import Content, digest, exact_digest, packed, unpacked
 from memory_store.vault.keyring import VAULT_SCOPE
+from memory_store.vault.originals import is_of
 from memory_store.vault.registers import CONFLICT, Register, Version, joined
-from memory_store.vault.rows import Origin, opened_head, row_tag
+from memory_store.vault.rows import Origin, opened_head, original_in, row_tag, sealed_head
 from memory_store.vault.storage import Storage
+from memory_store.vault.storage.memories import MemoryRow
 from memory_store.vault.sync_state import Known, State
 from memory_store.vault.trash import BY_SYNC, Change
 
@@ -75,7 +77,10 @@ def _taken(copy: Copy, sent: Sequence[Sent], source: str, *, embed: bool) -> Non
         )
         for one, content in plan.written.items()
     ]
-    noted = _write(copy, plan, memories, state, _given(copy, memories, sent), embed=embed)
+    memories, originals = _with_originals(copy, memories, sent, present)
+    noted = _write(
+        copy, plan, memories, state, _given(copy, memories, sent), originals, embed=embed
+    )
     copy.wrote(state, noted)
     tally = copy.tally
     tally.deleted += len(plan.deleted)
@@ -163,7 +168,7 @@ def _conflict(copy: Copy, memory: str, lost: Version) -> Register:
         said,
         topics=tuple(dict.fromkeys((*said.topics, CONFLICT_TOPIC))),
         metadata={**said.metadata, CONFLICT_OF: memory},
-        **dict.fromkeys(("ref", "source", "supersedes", "superseded_by")),
+        **dict.fromkeys(("ref", "source", "supersedes", "superseded_by", "original")),
     )
     content = packed(Content(said))
     version = Version(CONFLICT, 1, lost.time, digest(said), content, exact_digest(said))
@@ -194,12 +199,34 @@ def _given(
     return found
 
 
+def _with_originals(
+    copy: Copy,
+    memories: Sequence[tuple[Memory, Origin]],
+    sent: Sequence[Sent],
+    present: Mapping[str, MemoryRow],
+) -> tuple[list[tuple[Memory, Origin]], dict[str, bytes]]:
+    """Memories whose originals are where this copy has them, and the bytes that came with some."""
+    came = {one.register.memory: one.original for one in sent if one.original is not None}
+    keyring, found, originals = copy.vault.keyring, list[tuple[Memory, Origin]](), {}
+    for memory, origin in memories:
+        wanted, data, row = memory.original, came.get(memory.id), present.get(memory.id)
+        if wanted is not None and data is not None and is_of(wanted, data):
+            originals[memory.id] = data
+        elif wanted is not None and row is not None and row.collection == memory.collection:
+            here = original_in(sealed_head(row, opened_head(keyring, row)))
+            if here is not None and replace(here, token="") == wanted:
+                memory = replace(memory, original=here)
+        found.append((memory, origin))
+    return found, originals
+
+
 def _write(
     copy: Copy,
     plan: _Plan,
     memories: Sequence[tuple[Memory, Origin]],
     state: State,
     given: Mapping[tuple[str, bytes], Windows],
+    originals: Mapping[str, bytes],
     *,
     embed: bool,
 ) -> list[Known]:
@@ -223,7 +250,8 @@ def _write(
     try:
         with vault.moment() as (storage, _):
             memories = _with_free_origins(storage, memories)
-        write_batch(vault, preparer.prepare(memories), preparer.model, change, also)
+        prepared = preparer.prepare(memories)
+        write_batch(vault, prepared, preparer.model, change, also, originals)
     finally:
         preparer.close()
     if plan.deleted or plan.erased:

@@ -27,6 +27,7 @@ from memory_store.importing.readers import (
     csv,
     documents,
     enex,
+    gemini,
     highlights,
     json,
     keep,
@@ -72,7 +73,14 @@ READERS: list[Reader] = [
 ]
 PROGRAMS = frozenset(
     {
-        *(conversations.CHATGPT, conversations.CLAUDE, keep.SOURCE, mem0.SOURCE, enex.SOURCE),
+        *(
+            conversations.CHATGPT,
+            conversations.CLAUDE,
+            gemini.GEMINI,
+            keep.SOURCE,
+            mem0.SOURCE,
+            enex.SOURCE,
+        ),
         *(notion.SOURCE, anki.SOURCE, apple_export.SOURCE, highlights.KINDLE, highlights.READWISE),
         *(bookmarks.BROWSER, bookmarks.POCKET, bookmarks.INSTAPAPER, bookmarks.RAINDROP),
     }

@@ -9,7 +9,7 @@ pictures are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -45,19 +45,28 @@ def conversation(values: Mapping[str, Any]) -> MemoryDraft | None:
     else:
         return None
     names = (values.get(key) for key in ("conversation_id", "uuid", "id"))
-    models = dict.fromkeys(turn.model for turn in turns if turn.model)
-    return MemoryDraft(
-        "\n\n".join(_section(number, turn) for number, turn in enumerate(turns, 1)),
+    return talk(
+        assistant,
+        turns,
         title=title.strip() if isinstance(title, str) and title.strip() else None,
         created=created or next((turn.when for turn in turns if turn.when), None),
         updated=updated,
+        ref=next((name for name in names if isinstance(name, str) and name), None),
+    )
+
+
+def talk(assistant: str, turns: Sequence[Turn], **fields: Any) -> MemoryDraft:
+    """A talk with an assistant as a memory; ``fields`` are further ones of it."""
+    models = dict.fromkeys(turn.model for turn in turns if turn.model)
+    return MemoryDraft(
+        "\n\n".join(_section(number, turn) for number, turn in enumerate(turns, 1)),
         metadata={
             "assistant": assistant,
             "turns": str(len(turns)),
             **({"models": ", ".join(models)} if models else {}),
         },
         source=assistant,  # the same conversation in a newer export is its next version
-        ref=next((name for name in names if isinstance(name, str) and name), None),
+        **fields,
     )
 
 

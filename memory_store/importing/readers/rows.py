@@ -16,6 +16,7 @@ from memory_store.importing.drafts import with_text_topics
 from memory_store.importing.fields import FieldError, Record
 from memory_store.importing.readers.apple_export import apple_note
 from memory_store.importing.readers.conversations import conversation
+from memory_store.importing.readers.gemini import gemini_exchange
 from memory_store.importing.readers.keep import keep_note
 from memory_store.importing.readers.mem0 import mem0_memory
 from memory_store.importing.source_file import Broken, Failure, Item, Skip, SourceFile
@@ -71,7 +72,9 @@ def no_text_column(columns: Iterable[str], candidates: tuple[str, ...]) -> str:
 def _of_program(file: SourceFile, row: Row) -> MemoryDraft | str | None:
     """The memory that an object of another program's export is, or why it is left out; ``None``
     for an object of no known program."""
-    told = conversation(row.values)
+    told = conversation(row.values) or gemini_exchange(row.values)
+    if isinstance(told, str):
+        return told
     if told is not None:
         return replace(told, type=file.type or "conversation")
     if (noted := apple_note(row.values, row.ref)) is not None or row.table is not None:

@@ -13,12 +13,22 @@ from typing import Any
 from memory_store.vault.storage.segments import EXTRA_TABLE
 from memory_store.vault.storage.table import LISTED, Table, listed
 
+ID_LENGTH = 36  # of a body that is a text; a part of an original has a longer id
 _COUNTS = {
     "collections": f"select count(*) from collections where id {LISTED}",
-    "contents": f"select count(*) from memory_bodies where collection {LISTED}",
+    "contents": f"""
+        select count(*) from memory_bodies where collection {LISTED} and length(id) <= {ID_LENGTH}
+    """,
+    "original_bytes": f"""
+        select sum(length(body)) from memory_bodies
+        where collection {LISTED} and length(id) > {ID_LENGTH}
+    """,
     "sources": f"select count(*) from vault_sources where collection {LISTED}",
     "segments": f"select count(*) from vault_segments where collection {LISTED}",
-    "text_bytes": f"select sum(length(body)) from memory_bodies where collection {LISTED}",
+    "text_bytes": f"""
+        select sum(length(body)) from memory_bodies
+        where collection {LISTED} and length(id) <= {ID_LENGTH}
+    """,
     "index_bytes": f"""
         select sum(length(main) + length(vectors) + length(pairs))
         from vault_segments where collection {LISTED}

@@ -39,6 +39,7 @@ Body = tuple[bytes, bytes]
 """The tag of a body, and the sealed body."""
 TopicRow = tuple[str, bytes]
 """A memory and the hash of a topic."""
+ORIGINALS_AT_ONCE = 100  # memories whose parts are looked for in one statement
 _COLUMNS = ", ".join(MemoryRow.__struct_fields__)
 _WITH_BODY = ", ".join(f"m.{column}" for column in MemoryRow.__struct_fields__)
 _EARLIER = "rowid > ? and collection = ? and substr({}, 3, 4) != ? order by rowid limit ?"
@@ -122,6 +123,24 @@ class Memories(Table):
         """Write new rows, and the bodies that they are the first to hold."""
         self._insert("into memory_bodies (id, collection, tag, body)", *map(astuple, bodies))
         self._insert(f"into memories ({_COLUMNS})", *map(astuple, rows))
+
+    def bodies(self, ids: Sequence[str]) -> dict[str, Body]:
+        """Some bodies by their ids; those that are gone are left out."""
+        query = f"select id, tag, body from memory_bodies where id {LISTED}"
+        return {id_: (tag, body) for id_, tag, body in self._all(query, (listed(ids),))}
+
+    def originals(self, memories: Sequence[str]) -> dict[str, int]:
+        """The parts of the originals of some memories, and how long each is."""
+        found: dict[str, int] = {}
+        for some in parts(memories, ORIGINALS_AT_ONCE):
+            within = " or ".join(["(id > ? and id < ?)"] * len(some))
+            query = f"select id, length(body) from memory_bodies where {within}"
+            found |= self._all(query, [end for one in some for end in (f"{one}.", f"{one}/")])
+        return found
+
+    def remove_bodies(self, ids: Sequence[str]) -> None:
+        """Delete bodies that no memory holds."""
+        self._run(f"delete from memory_bodies where id {LISTED}", (listed(ids),))
 
     def remove(self, ids: Sequence[str]) -> None:
         """Delete memories, their topics and origins, and the bodies that none holds any more."""

@@ -43,7 +43,7 @@ Key = tuple[Any, ...]
 Digests = dict[Key, bytes]
 UNFINISHED = "copying"  # behind the name of a copy that is not whole
 ROWS = 1_000  # in a transaction
-LARGE = {"vault_segments": 4, "vault_segment_parts": 16, "vault_trash": 200}
+LARGE = {"vault_segments": 4, "vault_segment_parts": 16, "vault_trash": 200, "memory_bodies": 250}
 """Of rows that hold many megabytes, or texts, fewer."""
 MARKS = 10_000  # rows that are looked at together, as far as they say which ones they are
 IN_PLACE = "vault_segments"  # its rows keep their order: the later of two counts
