@@ -7,7 +7,10 @@ tags alone.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -15,10 +18,12 @@ from memory_store.errors import MemoryStoreError
 from memory_store.importing.batch import Batch, Pending
 from memory_store.importing.blame import Blame
 from memory_store.importing.counterparts import Counterpart, Counterparts
+from memory_store.importing.git import blob_id
 from memory_store.importing.job import ADD, REPLACE, Counts
 from memory_store.importing.ledger import FileMark, Ledger
 from memory_store.importing.readers import label_of, read_file, reader_named, reader_of
 from memory_store.importing.source_file import LIMITS, STDIN, Remark, Skip, SourceFile
+from memory_store.importing.walker import TEXTS
 from memory_store.records import MemoryDraft
 from memory_store.vault.rows import Origin
 
@@ -52,17 +57,43 @@ class FileImporter:
         self._batch = batch
         self._differing = differing
         self._tagger = ledger.keys.source
+        self._shaping = ledger.request.shaping()
         self._counterparts: Counterparts | None = None
         self._blame = Blame(counts)
+        self._kept: dict[bytes, int] = {}  # tags of files as before → their memories
 
     def take(self, source: str, file: SourceFile) -> None:
         """Import one file: skip it when unchanged, else read its records into the batch."""
+        if file.as_before:
+            self._counts.unchanged += self._kept[file.as_before]
+            self.seen_files.add(file.as_before)
+            return
         with self._ledger.vault.gate.entered():  # between files a lock may come
             self._take(source, file)
 
+    def as_before(self, root: Path, blobs: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Of the files below a source, given by refs and Git's ids of their contents, the tags of
+        those that were imported, with all their memories, when their content had that id."""
+        found = dict[str, bytes]()
+        if self._request.keep_originals:  # to which the ends of lines belong
+            return found
+        with self._ledger.vault.gate.entered():
+            for ref, blob in blobs.items():
+                tag = self._ledger.file_tag(root, ref)
+                known = self._ledger.known_file(tag)
+                if (
+                    known is not None
+                    and known.blob == self._blob_tag(blob)
+                    and self._ledger.is_of(known, str(root))
+                    and self._is_complete(known.memories, True)
+                ):
+                    found[ref] = tag
+                    self._kept[tag] = known.memories
+        return found
+
     def pass_over(self, file: SourceFile) -> None:
         """Count a file as still there, without opening it."""
-        self.seen_files.add(self._ledger.file_tag(file.root, file.ref))
+        self.seen_files.add(file.as_before or self._ledger.file_tag(file.root, file.ref))
 
     def _take(self, source: str, file: SourceFile) -> None:
         tag = self._ledger.file_tag(file.root, file.ref)
@@ -70,11 +101,14 @@ class FileImporter:
         known = self._ledger.known_file(tag)
         there = known.memories if known is not None else 0
         before = _large(file) if not there else None  # refused at its first line, for all we know
-        content = self._content_tag(file) if before is None else None
-        if known is not None and known.content == content and self._is_complete(there, file):
+        content, blob = self._content_tags(file) if before is None else (None, b"")
+        one_memory = file.kind in TEXTS
+        if known is not None and known.content == content and self._is_complete(there, one_memory):
             self._counts.unchanged += there
-            if not self._ledger.is_of(known, source) and content is not None:
-                self._batch.marks.append(FileMark(source, tag, content))  # now it is this one's
+            if content is not None and (
+                not self._ledger.is_of(known, source) or known.blob != blob
+            ):
+                self._batch.marks.append(FileMark(source, tag, content, blob))
             return
         moved = None
         # a file that was here before may have been renamed since, and be back
@@ -102,10 +136,10 @@ class FileImporter:
         if readable:  # what cannot be read today may be mended tomorrow: it is not forgotten
             self.seen_records[tag] = records
         if whole and before is not None:
-            content = self._content_tag(file) if before == _large(file) else None
+            content, blob = self._content_tags(file) if before == _large(file) else (None, b"")
             content = content if before == _large(file) else None
         if whole and content is not None:
-            self._batch.marks.append(FileMark(source, tag, content))
+            self._batch.marks.append(FileMark(source, tag, content, blob))
 
     def _original(self, file: SourceFile) -> bytes | None:
         """The bytes of a file whose original is to be kept; None for what cannot be read, which
@@ -121,24 +155,31 @@ class FileImporter:
         except (OSError, MemoryStoreError):
             return None
 
-    def _is_complete(self, memories: int, file: SourceFile) -> bool:
+    def _is_complete(self, memories: int, one_memory: bool) -> bool:
         """Whether an unchanged file has all its memories: so many are in the ledger.
 
-        An import that did not prune has left those of rows that were gone. A note is one memory.
+        An import that did not prune has left those of rows that were gone.
         """
-        return memories > 0 and (
-            not self._request.prune or (memories == 1 and file.kind == "markdown")
-        )
+        return memories > 0 and (not self._request.prune or (memories == 1 and one_memory))
 
-    def _content_tag(self, file: SourceFile) -> bytes | None:
-        """The keyed tag of the file's bytes; None for what cannot be recognised by them."""
+    def _content_tags(self, file: SourceFile) -> tuple[bytes | None, bytes]:
+        """The keyed tag of the file's bytes, none for what cannot be recognised by them; and that
+        of Git's id of them, in a work tree."""
         if file.kind == STDIN or reader_named(file.kind).on_disk:
-            return None
+            return None, b""
+        parts = (b"content", self._shaping)
         try:
             with file.open() as stream:
-                return self._tagger.tag_stream(stream, b"content", self._request.shaping())
+                if not file.id_bytes:
+                    return self._tagger.tag_stream(stream, *parts), b""
+                data = stream.read()
         except (OSError, MemoryStoreError):
-            return None  # reading it again for its records reports the error
+            return None, b""  # reading it again for its records reports the error
+        blob = self._blob_tag(blob_id(data, file.id_bytes))
+        return self._tagger.tag_stream(BytesIO(data), *parts), blob
+
+    def _blob_tag(self, blob: bytes) -> bytes:
+        return self._tagger.tag(b"blob", self._shaping, blob)
 
     def _take_record(
         self,
@@ -166,7 +207,7 @@ class FileImporter:
             return
         records.add(origin_tag)
         parts = [] if original is None else [sha256(original).digest()]
-        draft_tag = self._tagger.tag(b"draft", _canonical(draft), self._request.shaping(), *parts)
+        draft_tag = self._tagger.tag(b"draft", _canonical(draft), self._shaping, *parts)
         if known is not None and known.draft == draft_tag:
             self._counts.unchanged += 1
             return

@@ -1,4 +1,5 @@
-"""What Git knows of a work tree: its commit, and how far it has gone on since.
+"""What Git knows of a work tree: its commit, how far it has gone on since, and which of its files
+are as Git has them.
 
 Boundary: reads files of ``.git``, and starts ``git`` for what takes its history: without hooks,
 drivers of file kinds, remotes or questions, and for a limited time. The names that it gives are
@@ -7,21 +8,33 @@ those of other people, untrusted and private.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from msgspec import Struct
 
 PATIENCE = 20.0  # seconds for one answer of git
 SMALL = 4_096  # bytes of HEAD and the like
+LARGEST_INDEX = 1 << 28  # bytes: two million files
 
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _QUIET = (
     *("-c", "core.fsmonitor=false", "-c", f"core.hooksPath={os.devnull}"),
     *("-c", "protocol.allow=never", "--no-pager"),
+)
+
+
+# Files whose bytes on disk are what Git hashes, but for the ends of lines, which no text keeps.
+_AS_THEY_ARE = ":(attr:!filter !ident !working-tree-encoding)"
+_TRACKED = re.compile(r"H 100(?:644|755) ([0-9a-f]{40}|[0-9a-f]{64}) 0\t(.+)", re.S)
+_STATUS = (
+    *("-c", "core.checkStat=default", "-c", "core.trustctime=true"),
+    *("-c", "core.untrackedCache=false", "-c", "core.ignoreStat=false"),
 )
 
 
@@ -87,6 +100,48 @@ def behind(top: Path, commit: str) -> str | None:
     if left:
         said.append(f"{left:,} {'commit' if left == 1 else 'commits'} off its work tree")
     return ", ".join(said) or None
+
+
+def blobs(top: Path) -> Mapping[str, bytes]:
+    """The files of a work tree, by their paths, that hold what Git says: the ids of their blobs.
+
+    Git compares what it keeps of each file with the disk, and reads those that may differ. Left out
+    are files that it was told not to compare, and those that a program or an encoding changes on
+    the way to the disk. Empty where Git has no answer.
+    """
+    found = folders(top)
+    try:
+        size = (found.own / "index").stat().st_size if found is not None else 0
+    except OSError:
+        return {}
+    off = without_filters(top) if 0 < size <= LARGEST_INDEX else None
+    if off is None:
+        return {}
+    asked = (
+        ("rev-parse", "--show-toplevel"),
+        ("diff-files", "--name-only", "-z", "--ignore-submodules"),
+        ("ls-files", "--stage", "-v", "-z", "--", _AS_THEY_ARE),
+    )
+    with ThreadPoolExecutor(len(asked)) as threads:
+        said = list(threads.map(lambda words: answer(top, *off, *_STATUS, *words), asked))
+    here, differing, listed = (None if one is None else os.fsdecode(one) for one in said)
+    if here is None or differing is None or listed is None:
+        return {}
+    if os.path.realpath(here.removesuffix("\n")) != os.path.realpath(top):
+        return {}  # a setting of the repository says that its files are elsewhere
+    there = filter(None, map(_TRACKED.fullmatch, listed.split("\0")))
+    files = {match[2]: bytes.fromhex(match[1]) for match in there}
+    for path in differing.split("\0"):
+        files.pop(path, None)
+    return files
+
+
+def blob_id(data: bytes, length: int) -> bytes:
+    """The id that Git gives to a file of these bytes, where its ids have so many bytes."""
+    name = "sha256" if length == hashlib.sha256().digest_size else "sha1"
+    made = hashlib.new(name, b"blob %d\0" % len(data), usedforsecurity=False)
+    made.update(data)
+    return made.digest()
 
 
 def without_filters(top: Path) -> list[str] | None:

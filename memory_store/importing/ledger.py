@@ -18,6 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from memory_store.crypto.blinding import TAG_BYTES
 from memory_store.dates import format_time
 from memory_store.importing.job import ImportRequest
 from memory_store.importing.source_file import shown
@@ -43,17 +44,20 @@ LISTED_FAILURES = 20  # of one source: it is sealed with each import
 
 
 class FileMark(Struct, frozen=True):
-    """What is remembered of a file that was read to its end: keyed tags of its name and bytes."""
+    """What is remembered of a file that was read to its end: keyed tags of its name and bytes; and
+    in a Git work tree of the id that Git gives to these bytes."""
 
     source: str
     tag: bytes
     content: bytes
+    blob: bytes = b""
 
 
 class KnownFile(Struct, frozen=True):
     """A file that was imported before, by which source, and how many memories came of it."""
 
     content: bytes
+    blob: bytes
     source: str
     memories: int
 
@@ -87,10 +91,13 @@ class Ledger:
 
     def known_file(self, tag: bytes) -> KnownFile | None:
         """The file of that tag, if any member has imported it into this collection."""
-        if tag in self._expected:
-            return KnownFile(*self._expected.pop(tag))
-        row = self.vault.reader().files.known(tag, self.vault.keyring.readable())
-        return KnownFile(*row) if row is not None else None
+        row = self._expected.get(tag)
+        if row is None:
+            row = self.vault.reader().files.known(tag, self.vault.keyring.readable())
+        if row is None:
+            return None
+        tags, source, memories = row
+        return KnownFile(tags[:TAG_BYTES], tags[TAG_BYTES:], source, memories)
 
     def expect(self, path: str) -> None:
         """Look up all files of a source at once, for an import of many of them."""
@@ -143,7 +150,7 @@ class Ledger:
     def mark(self, storage: Storage, marks: Sequence[FileMark]) -> None:
         """Remember files that were read to their end (in the caller's transaction)."""
         storage.files.write(
-            [(one.tag, self._source(storage, one.source), one.content) for one in marks]
+            [(one.tag, self._source(storage, one.source), one.content + one.blob) for one in marks]
         )
 
     def _source(self, storage: Storage, path: str, last: dict[str, Any] | None = None) -> str:
@@ -204,7 +211,7 @@ class Ledger:
             contents: dict[bytes, list[bytes]] = defaultdict(list)
             self._contents[path] = contents
             for known, tag in self.vault.reader().files.contents(source.id):
-                contents[known].append(tag)
+                contents[known[:TAG_BYTES]].append(tag)
         keyring = self.vault.keyring
         for tag in self._contents[path].get(content, ()):
             rows = self.vault.reader().origins.of_file(tag, keyring.openable())

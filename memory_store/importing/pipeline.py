@@ -23,7 +23,7 @@ from memory_store.importing.git import commit_of
 from memory_store.importing.job import ADD, Counts, ImportJob, ImportRequest
 from memory_store.importing.ledger import Ledger, known_sources
 from memory_store.importing.source_file import Failure, Found, Skip, SourceFile, refusal, shown
-from memory_store.importing.walker import walk
+from memory_store.importing.walker import AsBefore, walk
 from memory_store.paths import home_path
 from memory_store.records import ImportReport
 from memory_store.session.indexer import Indexer
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 STDIN = "-"
-MANY = 100  # files: what is known of them is looked up at once
 NO_GRAMMARS = (
     "no grammars, source code is cut by lines and outlined by the look of them. "
     f"Try: {grammars.EXTRA}"
@@ -106,13 +105,12 @@ class _Import:
         before = self.counts.report().failed
         every = [source for source in map(_source_path, self.request.paths) if source != STDIN]
         commits = {source: commit_of(Path(source)) for source in every}  # before files are read
-        files = list(_found_files(self.request, self.counts))
+        with self.ledger.vault.gate.entered():
+            for source in every:
+                self.ledger.expect(source)
+        files = list(_found_files(self.request, self.counts, importer.as_before))
         if any(file.kind == CODE for _, file in files) and not grammars.installed():
             self.counts.hints.append(NO_GRAMMARS)
-        if len(files) >= MANY:
-            with self.ledger.vault.gate.entered():
-                for source in every:
-                    self.ledger.expect(source)
         steps = _Steps(self.batch, len(files), self.job)
         self.preparer.embedded = steps.while_embedding
         for done, (source, file) in enumerate(files):
@@ -195,13 +193,20 @@ def _source_path(path: str) -> str:
         return path
 
 
-def _found_files(request: ImportRequest, counts: Counts) -> Iterator[tuple[str, SourceFile]]:
+def _found_files(
+    request: ImportRequest, counts: Counts, as_before: AsBefore
+) -> Iterator[tuple[str, SourceFile]]:
     seen: set[Path] = set()
     named = {shown(path) for path in request.paths}  # not skipped in their folder: taken by name
     for path in request.paths:
         source = _source_path(path)
         for found in walk(
-            path, request.glob, request.exclude, seen=seen, all_files=request.all_files
+            path,
+            request.glob,
+            request.exclude,
+            seen=seen,
+            all_files=request.all_files,
+            as_before=as_before,
         ):
             if isinstance(found, SourceFile):
                 yield source, found

@@ -137,6 +137,9 @@ class SourceFile(Struct, frozen=True):
     has its ``content``, all of it or to be read in pieces; its ``path`` is never opened. ``table``
     and ``text_column`` say which table of a database is meant, and which field of a row holds the
     text; ``type`` is the type that was asked for. ``beside`` is what an export says of the file.
+
+    In a Git work tree Git's ids of contents have ``id_bytes`` bytes. ``as_before`` is the keyed tag
+    of a file that holds, by such an id, what was imported: it need not be opened.
     """
 
     path: Path
@@ -151,6 +154,8 @@ class SourceFile(Struct, frozen=True):
     text_column: str | None = None
     type: str | None = None
     beside: Beside | None = None
+    id_bytes: int = 0
+    as_before: bytes = b""
 
     def __post_init__(self) -> None:
         if not self.name:

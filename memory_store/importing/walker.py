@@ -10,16 +10,19 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
+
+from msgspec.structs import replace
 
 from memory_store.importing import archive
 from memory_store.importing.folder_names import MAX_FOLDER_DEPTH, is_passed_over
 from memory_store.importing.globs import Glob
 from memory_store.importing.readers import apple_notes, reader_of, reader_of_suffix
 from memory_store.importing.readers.code import READER as CODE
-from memory_store.importing.readers.markdown import no_reader
+from memory_store.importing.readers.markdown import READER as MARKDOWN
+from memory_store.importing.readers.markdown import TEXT, no_reader
 from memory_store.importing.source_file import (
     LIMITS,
     STDIN,
@@ -43,6 +46,11 @@ from memory_store.importing.work_tree import (
 
 STDIN_NAME = "standard input"
 TEMPLATES = (".html", ".htm")
+TEXTS = frozenset({CODE.name, MARKDOWN.name, TEXT.name})
+"""Kinds whose files are one memory each, in which an end of line is one, however it is spelled."""
+
+AsBefore = Callable[[Path, Mapping[str, bytes]], Mapping[str, bytes]]
+"""Of a source's files, by their refs, Git's ids → the keyed tags of those that were imported so."""
 
 
 def walk(
@@ -53,6 +61,7 @@ def walk(
     seen: set[Path] | None = None,
     stdin: IO[str] | None = None,
     all_files: bool = False,
+    as_before: AsBefore | None = None,
 ) -> Iterator[Found]:
     """Every file to import under ``path``, in a stable order, but those ``seen`` before.
 
@@ -62,6 +71,8 @@ def walk(
     names, one with ``/`` against the path from the folder; ``**`` spans folders. ``-`` is standard
     input, read from ``stdin``. A Git work tree gives its source code, too, less what Git ignores
     and what a build or a generator made; with ``all_files`` every folder gives all of it.
+    ``as_before`` is asked about texts in a work tree that Git knows by an id of their content: a
+    file that it gives a tag of is not looked at.
     Raises :class:`BadInputError` for a malformed pattern.
     """
     wanted, unwanted = [Glob(g) for g in globs], [Glob(e) for e in excludes]
@@ -70,7 +81,7 @@ def walk(
         here = Path("-")
         yield SourceFile(here, here, "-", STDIN, STDIN_NAME, stream=stdin or sys.stdin)
         return
-    for found in _walk_one(Path(path), wanted, unwanted, all_files):
+    for found in _walk_one(Path(path), wanted, unwanted, all_files, as_before):
         if isinstance(found, SourceFile):
             if found.path in passed:
                 continue
@@ -102,7 +113,11 @@ def _raise(error: OSError) -> None:
 
 
 def _walk_one(
-    path: Path, wanted: list[Glob], unwanted: list[Glob], all_files: bool
+    path: Path,
+    wanted: list[Glob],
+    unwanted: list[Glob],
+    all_files: bool,
+    as_before: AsBefore | None,
 ) -> Iterator[Found]:
     name = shown(path)
     try:
@@ -112,7 +127,8 @@ def _walk_one(
         yield Failure(name, refusal(error))
         return
     if stat.S_ISDIR(status.st_mode):
-        yield from apple_notes.told(_Folder(resolved, path, wanted, unwanted, all_files).files())
+        folder = _Folder(resolved, path, wanted, unwanted, all_files, as_before)
+        yield from apple_notes.told(folder.files())
     elif any(pattern.matches(resolved.name) for pattern in unwanted):
         yield Skip(name, "excluded")
     elif not stat.S_ISREG(status.st_mode):
@@ -159,7 +175,9 @@ class _Folder:
         wanted: list[Glob],
         unwanted: list[Glob],
         all_files: bool,
+        as_before: AsBefore | None,
     ) -> None:
+        self.as_before = as_before
         self.root, self.wanted, self.unwanted = root, wanted, unwanted
         self.prefix = str(given / "_")[:-1]  # of names in messages
         self.tree = None if all_files or not is_work_tree(root) else WorkTree(root)
@@ -182,15 +200,36 @@ class _Folder:
                 continue
             self.entered.add((status.st_dev, status.st_ino))
             folders: list[str] = []
+            before = f"{relative}/" if relative else ""
+            id_bytes, known = self._known(before, entries)
             for entry in entries:
-                found = self._judge(entry, f"{relative}/{entry.name}" if relative else entry.name)
+                found = self._judge(entry, before + entry.name, known)
                 if isinstance(found, str):
                     folders.append(found)
                 elif found is not None:
+                    if id_bytes and isinstance(found, SourceFile) and found.kind in TEXTS:
+                        found = replace(found, id_bytes=id_bytes)
                     yield found
             waiting.extend(reversed(folders))
 
-    def _judge(self, entry: os.DirEntry[str], relative: str) -> Found | str | None:
+    def _known(
+        self, before: str, entries: Sequence[os.DirEntry[str]]
+    ) -> tuple[int, Mapping[str, bytes]]:
+        """How long Git's ids are in the work tree that a folder lies in, and the tags of the files
+        in it that hold, by their ids, what was imported."""
+        if self.tree is None or self.as_before is None:
+            return 0, {}
+        blobs = self.tree.blobs(before[:-1])
+        there = {
+            before + one.name: blob
+            for one in entries
+            if (blob := blobs.ids.get((before + one.name)[blobs.skipped :])) is not None
+        }
+        return blobs.length, self.as_before(self.root, there) if there else {}
+
+    def _judge(
+        self, entry: os.DirEntry[str], relative: str, known: Mapping[str, bytes]
+    ) -> Found | str | None:
         """What an entry is: a plain string is a folder to enter."""
         if is_passed_over(entry.name):
             return None
@@ -213,6 +252,13 @@ class _Folder:
                 return None if self.wanted else Skip(name, _unread(entry.name))
             if excluded:
                 return Skip(name, "excluded")
+            kind = CODE.name if code else ""
+            if tag := known.get(relative):
+                reader = reader_of_suffix(relative)
+                kind = kind or (reader.name if reader else "")
+                if kind in TEXTS:
+                    path = Path(entry.path)
+                    return SourceFile(path, self.root, relative, kind, name, as_before=tag)
             status = entry.stat(follow_symlinks=False)
             if self.tree and code and (reason := unwanted(entry.path, status.st_size)):
                 return Skip(name, reason)
@@ -220,7 +266,6 @@ class _Folder:
             return Failure(name, refusal(error))
         if not stat.S_ISREG(status.st_mode):
             return Skip(name, "not a regular file")
-        kind = CODE.name if code else ""
         return _file(Path(entry.path), self.root, relative, name, status, kind)
 
     def _left_out(self, relative: str, *, folder: bool) -> str | None:

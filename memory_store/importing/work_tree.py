@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -56,6 +57,8 @@ class WorkTree:
     def __init__(self, root: Path) -> None:
         self._root = str(root)
         self._deciding: dict[str, tuple[_Rules, ...]] = {}
+        self._tops: set[str] = set()
+        self._blobs: dict[str, Blobs] = {}
 
     def ignores(self, relative: str, *, folder: bool) -> bool:
         """Whether Git leaves out a file or folder: the nearest ``.gitignore`` decides, up to the
@@ -67,17 +70,39 @@ class WorkTree:
                 return bool(said)
         return False
 
+    def blobs(self, folder: str) -> Blobs:
+        """What Git says of the files of the work tree that a folder lies in."""
+        if folder not in self._blobs:
+            self._rules(folder)  # finds the tops
+            if folder and folder not in self._tops:
+                return self._blobs.setdefault(folder, self.blobs(folder.rpartition("/")[0]))
+            found = git.blobs(Path(self._root, folder))
+            length = len(next(iter(found.values()), b""))
+            self._blobs[folder] = Blobs(found, len(folder) + 1 if folder else 0, length)
+        return self._blobs[folder]
+
     def _rules(self, folder: str) -> tuple[_Rules, ...]:
         """What decides about the files of a folder: the nearest first."""
         if folder not in self._deciding:
             place = os.path.join(self._root, folder)
             own, top = _read_rules(place)
+            if top:
+                self._tops.add(folder)
             skipped = len(folder) + 1 if folder else 0
             found: tuple[_Rules, ...] = () if own is None else (_Rules(own, skipped),)
             if folder and not top:
                 found += self._rules(folder.rpartition("/")[0])
             self._deciding[folder] = found
         return self._deciding[folder]
+
+
+class Blobs(NamedTuple):
+    """The ids of files that are as Git has them, by their paths without the ``skipped`` first
+    characters. An id of that tree has ``length`` bytes; 0 where Git says nothing."""
+
+    ids: Mapping[str, bytes]
+    skipped: int
+    length: int
 
 
 class _Rules(NamedTuple):
@@ -138,7 +163,7 @@ def unwanted(path: str, size: int) -> str | None:
         return MINIFIED
     if size > LARGEST:
         return TOO_LARGE
-    head = head_of(path)
+    head = head_of(path) if size else b""
     if b"\0" in head:
         return BINARY
     if _GENERATED_MARK.search(head[:MARKED_WITHIN]):

@@ -209,7 +209,9 @@ def test_a_commit_is_sealed(put: Put, store: MemoryStore) -> None:
     store.import_paths(["repo"], embed=False)
     assert store.sources()[0].commit == commit
     files = [one.read_bytes() for one in store.path.parent.glob(f"{store.path.name}*")]
-    for canary in (commit.encode(), bytes.fromhex(commit), b"zanzibarbranch", b"quixotic"):
+    blob = git("repo", "rev-parse", "HEAD:a.py")
+    ids = (commit.encode(), bytes.fromhex(commit), blob.encode(), bytes.fromhex(blob))
+    for canary in (*ids, b"zanzibarbranch", b"quixotic"):
         assert not any(canary in one for one in files)
 
 
