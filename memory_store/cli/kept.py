@@ -88,6 +88,20 @@ def done_by_keeper(words: Sequence[str]) -> int:
     return code
 
 
+def found_by_words(words: Sequence[str], given: str) -> Found | None:
+    """What a keeper finds by a command that reads standard input; ``None`` where none does it.
+
+    Raises BadInputError where it is refused.
+    """
+    answered = client.printed([*words], given.encode(), quiet=True) if given.strip() else None
+    if answered is None:
+        return None
+    code, out, err = answered
+    if code:
+        raise BadInputError(err.decode("utf-8", "replace").strip().removeprefix("Error: "))
+    return msgspec.json.decode(out, type=Found)
+
+
 def steps_by_keeper(ctx: click.Context) -> KeptSteps | None:
     """The steps of this command, which a keeper does beside others; ``None`` where none does it.
 

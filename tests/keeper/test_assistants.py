@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keeping_open import KeptOpen, by_keeper, start
+from keeping_open import KeptOpen, by_keeper, start, until
 
 from memory_store.cli import main
 from memory_store.store import MemoryStore
@@ -139,11 +140,13 @@ def test_an_entry_needs_no_key_while_the_vault_is_kept_open(
 
 
 def test_a_model_of_llm_uses_its_tools_without_a_key(
-    kept: KeptOpen, monkeypatch: pytest.MonkeyPatch
+    kept: KeptOpen,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     pytest.importorskip("llm", reason="the llm extra is not installed")
     from memory_store.assistants.tools import TOOLS
-    from memory_store.llm_plugin import Memory
+    from memory_store.llm_plugin import Memory, memory_loader
 
     monkeypatch.delenv("MEMORY_STORE_KEY_FILE")
     offered = {one.name: one for one in Memory(str(kept.path)).tools()}
@@ -161,6 +164,18 @@ def test_a_model_of_llm_uses_its_tools_without_a_key(
     assert "no memory" in answer("memory_read", ids=["00000000"])["error"]
     with pytest.raises(Exception, match="none named 'abroad'"):
         Memory(str(kept.path), collection="abroad")
+
+    fragments = memory_loader(f"{kept.path}?when does the lease end")
+    assert fragments[0].startswith("# Lease of the flat")
+    del offered, answer
+    gc.collect()  # the toolbox says by its end that the conversation is over
+
+    def trail() -> set[tuple[str, str]]:
+        capfdbinary.readouterr()
+        rows = json.loads(by_keeper(capfdbinary, "audit", str(kept.path), "--json")[1])
+        return {(row["who"], row["surface"]) for row in rows}
+
+    until(lambda: ("assistant llm", "llm") in trail())
 
 
 async def said(session: ClientSession, name: str, **arguments: Any) -> Any:
