@@ -140,13 +140,11 @@ def test_an_entry_needs_no_key_while_the_vault_is_kept_open(
 
 
 def test_a_model_of_llm_uses_its_tools_without_a_key(
-    kept: KeptOpen,
-    monkeypatch: pytest.MonkeyPatch,
-    capfdbinary: pytest.CaptureFixture[bytes],
+    kept: KeptOpen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("llm", reason="the llm extra is not installed")
     from memory_store.assistants.tools import TOOLS
-    from memory_store.llm_plugin import Memory, memory_loader
+    from memory_store.llm_plugin import Memory
 
     monkeypatch.delenv("MEMORY_STORE_KEY_FILE")
     offered = {one.name: one for one in Memory(str(kept.path)).tools()}
@@ -165,17 +163,28 @@ def test_a_model_of_llm_uses_its_tools_without_a_key(
     with pytest.raises(Exception, match="none named 'abroad'"):
         Memory(str(kept.path), collection="abroad")
 
+
+def test_fragments_of_llm_need_no_key_and_the_trail_names_it(
+    kept: KeptOpen, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    pytest.importorskip("llm", reason="the llm extra is not installed")
+    from memory_store.llm_plugin import Memory, memory_loader
+
+    monkeypatch.delenv("MEMORY_STORE_KEY_FILE")
     fragments = memory_loader(f"{kept.path}?when does the lease end")
     assert fragments[0].startswith("# Lease of the flat")
-    del offered, answer
-    gc.collect()  # the toolbox says by its end that the conversation is over
+    tools = Memory(str(kept.path), name="fragments")
+    work = next(one for one in tools.tools() if one.name == "memory_search").implementation
+    assert work is not None
+    work(query="lease")
+    del tools, work
+    gc.collect()  # its connection ends with it
 
     def trail() -> set[tuple[str, str]]:
-        capfdbinary.readouterr()
         rows = json.loads(by_keeper(capfdbinary, "audit", str(kept.path), "--json")[1])
         return {(row["who"], row["surface"]) for row in rows}
 
-    until(lambda: ("assistant llm", "llm") in trail())
+    until(lambda: ("assistant fragments", "llm") in trail())
 
 
 async def said(session: ClientSession, name: str, **arguments: Any) -> Any:
