@@ -71,7 +71,7 @@ def leaked() -> str:
     }
     heads = [f"`{one['profile']}`, topics in {HEADS[one['kept']]}" for one in kinds]
     rows = [_row("a thief finds", heads), "|---|--:|--:|--:|"]
-    return "\n".join(rows + [_row(name, map(cell, kinds)) for name, cell in found.items()])
+    return "\n".join(rows + [_row(name, [*map(cell, kinds)]) for name, cell in found.items()])
 
 
 def _named(part: str, share: str) -> Callable[[Figures], str]:
