@@ -20,7 +20,14 @@ from msgspec.structs import replace
 from memory_store import actions
 from memory_store.actions import collections, reads, vaults
 from memory_store.actions import searches as asking
-from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere, late
+from memory_store.actions.action import (
+    Actions,
+    Background,
+    Heard,
+    Opened,
+    SearchElsewhere,
+    late,
+)
 from memory_store.addresses import vault_path
 from memory_store.configuration import default_vault
 from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer
@@ -341,6 +348,10 @@ class MemoryStore(Actions):
     def search_through(self, elsewhere: SearchElsewhere | None) -> None:
         """Search there if there is room; its ``None`` means here. See ``searchers``."""
         self._opened.elsewhere = elsewhere
+
+    def embedded_by(self, background: Background) -> None:
+        """Say of missing vectors that this is making them, where it is, and have it begin."""
+        self._opened.background = background
 
     def lend(self, take: Callable[[Opening, bytearray], None]) -> None:
         """Give what opens this vault once more to a process of our own. Raises LockedError."""
