@@ -20,7 +20,14 @@ from msgspec.structs import replace
 from memory_store import actions
 from memory_store.actions import collections, reads, vaults
 from memory_store.actions import searches as asking
-from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere, late
+from memory_store.actions.action import (
+    Actions,
+    Background,
+    Heard,
+    Opened,
+    SearchElsewhere,
+    late,
+)
 from memory_store.addresses import vault_path
 from memory_store.configuration import chosen, default_vault
 from memory_store.errors import BadInputError
@@ -381,6 +388,10 @@ class MemoryStore(Actions):
         vault = self._opened.vault.whole_vault()
         with vault.gate.entered():
             return vault.snapshot()
+
+    def embedded_by(self, background: Background) -> None:
+        """Say of missing vectors that this is making them, where it is, and have it begin."""
+        self._opened.background = background
 
     def lend(self, take: Callable[[Opening, bytearray], None]) -> None:
         """Give what opens this vault once more to a process of our own. Raises LockedError."""

@@ -89,6 +89,17 @@ def test_asked_for_later_it_is_added_and_the_next_import_finds_nothing_new(
     assert store.original(before.id) == page.read_bytes()
 
 
+def test_a_source_that_is_to_keep_none_any_more_loses_them_with_its_next_import(
+    store: MemoryStore, page: Path
+) -> None:
+    memory = kept(store, page)
+    store.edit_source(str(page), keep_originals=False)
+    store.import_paths(embed=False)
+    assert store.get(memory.id).original is None
+    store.trash.empty()
+    assert sizes(store) == 0
+
+
 def test_a_file_of_the_same_words_and_other_bytes_takes_its_place(
     store: MemoryStore, page: Path
 ) -> None:

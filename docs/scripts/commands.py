@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import textwrap
 from collections.abc import Iterable, Iterator
 
@@ -132,8 +133,8 @@ def _listed(records: dict[str, Record], names: list[str]) -> str:
 
 
 def _short(record: Record) -> str:
-    """An option and its value as it is written, without the short form and the range."""
-    return record[0].rpartition(", ")[2].replace(" RANGE", "")
+    """The long form of an option, without its value, and of its opposite."""
+    return " / ".join(re.findall(r"--[\w-]+", record[0]))
 
 
 def _without_types(record: Record) -> Record:

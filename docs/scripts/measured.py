@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from memory_store.evaluation.statistics import shown_p
-
 FOLDER = Path(__file__).parents[1] / "figures"
 FIGURES = FOLDER / "quality.json"
 MULTILINGUAL = FOLDER / "quality-multilingual.json"
@@ -42,11 +40,6 @@ OTHERS = {  # run → what the table calls it
     "qmd": "`qmd`",
     "prx": "`prx`",
 }
-LIKENESS_RUNS = {  # run → what the table calls it
-    "keyword": "words alone",
-    "vector": "meaning alone",
-    "heavy words": "both and topics, words as heavy as a query's",
-}
 HEADS = {"table": "the table", "memory": "memory"}
 NAMED = {  # what a thief names who knows notes → what the table calls it
     "half": {
@@ -55,7 +48,6 @@ NAMED = {  # what a thief names who knows notes → what the table calls it
     },
     "few": {
         "hashes": "by {} notes that are found in the file: hashes named",
-        "other_tags": "and so topics of notes but those {}",
     },
 }
 
@@ -67,8 +59,6 @@ def leaked() -> str:
     kinds: list[Figures] = json.loads(LEAKAGE.read_text("utf-8"))
     found = {
         "types, times read": lambda one: f"{one['types']}, {one['times']}",
-        "texts whose length no other has, before sealing": lambda one: _share(one["unique_before"]),
-        "the same of what is sealed": lambda one: _share(one["unique_lengths"]),
         "pairs seen to share a topic": lambda one: f"{one['shared_topics']} of {one['true_pairs']}",
         "hashes of topics found by a list of words": (
             lambda one: f"{one['guessed']} of {one['topics']}"
@@ -81,7 +71,7 @@ def leaked() -> str:
     }
     heads = [f"`{one['profile']}`, topics in {HEADS[one['kept']]}" for one in kinds]
     rows = [_row("a thief finds", heads), "|---|--:|--:|--:|"]
-    return "\n".join(rows + [_row(name, map(cell, kinds)) for name, cell in found.items()])
+    return "\n".join(rows + [_row(name, [*map(cell, kinds)]) for name, cell in found.items()])
 
 
 def _named(part: str, share: str) -> Callable[[Figures], str]:
@@ -147,16 +137,18 @@ def checks() -> str:
 
 
 def held_out() -> str:
-    """What learned fusion reaches on each set, with numbers that never saw it."""
-    rows = [
-        _row(
-            NAMES[one["name"]],
-            [_mean(one[name]) for name in ("best_leg", "held_out", "shipped", "error")],
-        )
-        for one in json.loads(TUNING.read_text("utf-8"))["sets"]
-    ]
-    heads = ["best of the others", "held out", "as shipped", "error"]
-    return "\n".join([_row("", heads), "|---|" + "--:|" * len(heads), *rows])
+    """What learned fusion reaches with numbers that never saw the set."""
+    sets = json.loads(TUNING.read_text("utf-8"))["sets"]
+    shares = [one["held_out"] / one["best_leg"] for one in sets]
+    worst, best = (
+        f"{share:.2f} on {NAMES[sets[shares.index(share)]['name']]}"
+        for share in (min(shares), max(shares))
+    )
+    return (
+        f"Held out, it reaches {sum(shares) / len(shares):.2f} of that best, as the mean of "
+        f"{len(sets)} sets: {worst}, {best}. The error is "
+        f"{sum(one['error'] for one in sets) / len(sets):.3f} on average."
+    )
 
 
 def reliability() -> str:
@@ -171,23 +163,14 @@ def reliability() -> str:
 
 def alike() -> str:
     """What is found by a memory: by each leg, and by all."""
-    sets = json.loads(LIKENESS.read_text("utf-8"))
-    ours = [f"**{_with_interval(one['together']['default'])}**" for one in sets]
     rows = [
-        *(
-            _row(called, [_by_memory(one, run) for one in sets])
-            for run, called in LIKENESS_RUNS.items()
-        ),
-        _row("**both and topics, words half as heavy**", ours),
+        "; ".join(
+            f"{NAMES[one['name']]} {_mean(one['together'][run]['mean'])}"
+            for one in json.loads(LIKENESS.read_text("utf-8"))
+        )
+        for run in ("default", "keyword", "vector")
     ]
-    heads = [
-        f"{NAMES[one['name']]} ({one['searched_by']:,} of {one['memories']:,})" for one in sets
-    ]
-    return "\n".join([_row("", heads), "|---" * (len(heads) + 1) + "|", *rows])
-
-
-def _by_memory(one: Figures, run: str) -> str:
-    return f"{_mean(one['together'][run]['mean'])} ({_chance(one['comparisons'][run]['p'])})"
+    return "nDCG@10: {}. By words alone: {}. By meaning alone: {}.".format(*rows)
 
 
 def _against_default(one: Figures, run: str) -> str:
@@ -200,10 +183,6 @@ def _against_default(one: Figures, run: str) -> str:
 
 def _with_interval(estimate: Figures) -> str:
     return f"{_mean(estimate['mean'])} [{_mean(estimate['low'])}, {_mean(estimate['high'])}]"
-
-
-def _chance(p: float) -> str:
-    return shown_p(p).replace(" ", "")
 
 
 def _mean(value: float) -> str:

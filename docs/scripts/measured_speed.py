@@ -10,7 +10,7 @@ from typing import Any
 FOLDER = Path(__file__).parents[1] / "figures"
 FIGURES = FOLDER / "speed.json"
 NEXT = FOLDER / "load-next.json"  # the same under Datasette 1.0
-PLOTS = ("hybrid", "unlock", "import", "memory")
+PLOTS = ("keyword", "vector", "hybrid", "unlock", "import", "again", "memory", "size")
 SIZES = (10_000, 100_000, 1_000_000)
 SMALL = 1_000
 HEADINGS = ("operation", "peer", *(f"{size:,}" for size in SIZES), "target")
@@ -19,15 +19,12 @@ SHOWN = (  # beside what misses its target; the file has every line
     "keyword ranking, 8 words",
     "hybrid search, answered",
     "hybrid search, sealed",
-    "hybrid search, cold",
     "standard search, 64 pairs reranked",
     "deep search, 256 pairs reranked",
     "unlock, words and vectors",
     "import without embedding",
     "import with embedding",
-    "import again, nothing changed",
     "database size, words and vectors",
-    "database size, plain FTS5",
 )
 HELD = {"notes": 1, "unlock": 2, "first search": 3, "later searches": 4, "before": 5, "unlocked": 6}
 CROWDS = (1, 8, 32)

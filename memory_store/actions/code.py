@@ -19,6 +19,7 @@ from memory_store.actions.code_names import (
     place_of,
     places,
     rank,
+    repository_naming,
     repository_of,
 )
 from memory_store.actions.code_overview import CONTEXT_BUDGET, overview
@@ -31,7 +32,7 @@ from memory_store.code.parts import (
     lines_of,
 )
 from memory_store.code.parts import skeleton as without_bodies
-from memory_store.code.symbols import Symbol
+from memory_store.code.symbols import MOST_LINES, Symbol
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.records.code import (
     CodeContext,
@@ -50,6 +51,7 @@ from memory_store.session.code_files import CodeFile, CodeFiles, Use, has_code
 from memory_store.text.token_count import counted_with, is_exact, tokens
 from memory_store.vault.audit_events import READ
 
+MOST_CALLERS = 20  # of one file: its lines are all there
 MOST_HOPS = 10
 HOPS = 3
 _PLACE = re.compile(r"(?P<file>.*?)(?::(?P<first>\d+)(?:-(?P<last>\d+))?)?\Z", re.S)
@@ -69,9 +71,8 @@ def symbols(
 
     Raises NotFoundError, naming alike ones, where nothing here defines or uses it.
     """
-    repository = repository_of(opened, collection)
+    repository, own, found = repository_naming(opened, collection, name)
     known = repository.known
-    own, found = named(known, name)
     ranked = sorted(found, key=lambda one: rank(known, *one))
     uses = known.used.get(own, [])
     shown = nsmallest(limit, uses, key=lambda one: _order(known, one))
@@ -79,8 +80,8 @@ def symbols(
         name,
         tuple(repository.symbol(*one) for one in ranked[:limit]),
         tuple(_uses(repository, use) for use in shown),
-        known.lines_used.get(own, 0),
-        len(known.files),
+        known.lines_used(own),
+        repository.files,
         repository.opened,
     )
 
@@ -90,8 +91,7 @@ def references(
     opened: Opened, name: str, *, collection: str | Sequence[str] = (), limit: int = 100
 ) -> CodeReferences:
     """The lines that use a name, one a row. Raises NotFoundError, naming alike ones."""
-    repository = repository_of(opened, collection)
-    own, _ = named(repository.known, name)
+    repository, own, _ = repository_naming(opened, collection, name)
     rows = sorted(_references(repository, own), key=lambda one: (one.file, one.line))
     return CodeReferences(name, tuple(rows[:limit]), len(rows), repository.opened)
 
@@ -300,8 +300,9 @@ def _references(repository: Repository, name: str) -> Iterator[CodeReference]:
             yield CodeReference(name, file.path, line, where, file.id)
 
 
-def _order(known: CodeFiles, use: Use) -> tuple[bool, int, str]:
-    return known.noise[use.place], -len(use.lines), known.files[use.place].path
+def _order(known: CodeFiles, use: Use) -> int:
+    """Noise last, most lines first; files are in the order of their paths."""
+    return known.noise[use.place] * MOST_LINES - len(use.lines)
 
 
 def _uses(repository: Repository, use: Use) -> CodeUses:
@@ -311,21 +312,31 @@ def _uses(repository: Repository, use: Use) -> CodeUses:
 
 
 def _callers(file: CodeFile, lines: Sequence[int]) -> tuple[str, ...]:
-    """The innermost definitions around lines, which ascend; each once."""
-    backwards = file.symbols.definitions[::-1]  # of two on the same lines the first one counts
-    ordered = sorted(backwards, key=lambda one: (one.line, -one.end_line))
+    """The innermost definitions around lines, which ascend; each once, the first ones of many. Of
+    two on the same lines the first one counts."""
     begun: list[Symbol] = []
-    found: dict[str, None] = {}
-    at = 0
+    found: list[Symbol] = []
+    later = iter(file.symbols.definitions)  # in order: what stands in another comes behind it
+    coming, until = next(later, None), 0
     for line in lines:
-        while at < len(ordered) and ordered[at].line <= line:
-            begun.append(ordered[at])
-            at += 1
+        if line <= until:  # in the same one as the line before
+            continue
+        if len(found) == MOST_CALLERS:
+            break
+        while coming is not None and coming.line <= line:
+            if coming.end_line >= line and not (begun and _on_same_lines(begun[-1], coming)):
+                begun.append(coming)
+            coming = next(later, None)
         while begun and begun[-1].end_line < line:
             begun.pop()
-        if begun:
-            found[begun[-1].path] = None
-    return tuple(found)
+        found += begun[-1:]
+        until = begun[-1].end_line if begun else line
+        until = until if coming is None else min(until, coming.line - 1)
+    return tuple(dict.fromkeys(one.path for one in found))
+
+
+def _on_same_lines(one: Symbol, other: Symbol) -> bool:
+    return one.line == other.line and one.end_line == other.end_line
 
 
 def _near_uses(known: CodeFiles, starts: Iterable[int], uses: Iterable[int]) -> list[int]:

@@ -17,7 +17,7 @@ from memory_store.code.symbols import BY_LINES, Symbol
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.records import several
 from memory_store.records.code import CodeSymbol
-from memory_store.session.code_files import CodeFiles, code_files
+from memory_store.session.code_files import CodeFiles, code_files, code_files_using
 
 _LISTED = 5  # names in a message
 _LEAST_OF_AN_ID = 8
@@ -26,12 +26,13 @@ _ALIKE = 0.7  # of 1: what a name may be a slip for
 
 
 class Repository(NamedTuple):
-    """The source files that an action is about, their collections' names, and how many memories
-    were opened to know them."""
+    """The source files that an action is about, their collections' names, how many memories were
+    opened to know them, and how many files there are."""
 
     known: CodeFiles
     names: dict[str, str]
     opened: int
+    files: int
 
     def symbol(self, place: int, one: Symbol) -> CodeSymbol:
         file = self.known.files[place]
@@ -44,7 +45,7 @@ class Repository(NamedTuple):
             one.end_line,
             one.signature,
             file.language,
-            self.known.lines_used.get(one.name, 0),
+            self.known.lines_used(one.name),
             self.names[file.collection],
             file.id,
         )
@@ -62,7 +63,25 @@ def repository_of(opened: Opened, collection: str | Sequence[str]) -> Repository
             "there is no source code in here: memory-store import a folder of it, such as a Git "
             "work tree"
         )
-    return Repository(known, vault.collections.names(), count)
+    return Repository(known, vault.collections.names(), count, len(known.files))
+
+
+def repository_naming(
+    opened: Opened, collection: str | Sequence[str], given: str
+) -> tuple[Repository, str, list[tuple[int, Symbol]]]:
+    """The files that define or use what is :func:`named`, its name and what defines it.
+
+    All files are read only where nothing has that very name. Raises NotFoundError.
+    """
+    vault, name = opened.vault, _parts(given)[-1]
+    wanted = collection_ids(vault, several(collection))
+    known, files, count = code_files_using(vault, name, wanted)
+    if wanted is not None and any(one.collection not in wanted for one in known.files):
+        known = CodeFiles([one for one in known.files if one.collection in wanted])
+    repository = Repository(known, vault.collections.names(), count, files)
+    if name not in known.defined:
+        repository = repository_of(opened, collection)
+    return repository, *named(repository.known, given)
 
 
 def places(known: CodeFiles, given: str) -> list[int]:
@@ -125,15 +144,11 @@ def named(known: CodeFiles, given: str) -> tuple[str, list[tuple[int, Symbol]]]:
 
     Raises NotFoundError where nothing defines or uses it.
     """
-    parts = [part for part in re.split(r"::|->|[.#\\]", given.strip().removesuffix("()")) if part]
-    if not parts:
-        raise BadInputError("name: the name of a symbol is needed", "name")
-    *within, name = parts
+    *within, name = _parts(given)
     if name not in known.defined:
-        same = [one for one in known.defined if one.lower() == name.lower()]
-        if not same:
+        if name.lower() not in known.spelled:
             raise _unknown(known, given, name)
-        name = same[0]
+        name = known.spelled[name.lower()]
     found = known.defined[name]
     if within:
         end = ".".join(within)
@@ -143,6 +158,14 @@ def named(known: CodeFiles, given: str) -> tuple[str, list[tuple[int, Symbol]]]:
             raise NotFoundError(f"no symbol {given!r}; of that name there is: {others}")
         found = inside
     return name, found
+
+
+def _parts(given: str) -> list[str]:
+    """A name, and before it what it stands in."""
+    parts = [part for part in re.split(r"::|->|[.#\\]", given.strip().removesuffix("()")) if part]
+    if not parts:
+        raise BadInputError("name: the name of a symbol is needed", "name")
+    return parts
 
 
 def _unknown(known: CodeFiles, given: str, name: str) -> NotFoundError:

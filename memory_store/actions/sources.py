@@ -24,7 +24,7 @@ from memory_store.vault.storage.damage import vault_faults
 if TYPE_CHECKING:
     from memory_store.importing.job import ImportJob
 
-EDITED = frozenset({"type", "topics", "glob", "exclude", "all_files"})
+EDITED = frozenset({"type", "topics", "glob", "exclude", "all_files", "keep_originals"})
 RESCAN = 60.0  # seconds between two looks at what is followed without an event
 
 
@@ -145,7 +145,7 @@ def forget_source(opened: Opened, path: str) -> int:
 @action(None, writes=True)
 def edit_source(opened: Opened, /, path: str, **options: Any) -> int:
     """Change the options with which an import without a path reads a source: ``type``, ``topics``,
-    ``glob``, ``exclude``, ``all_files``.
+    ``glob``, ``exclude``, ``all_files``, ``keep_originals``.
 
     The next import goes by them; until then its memories are as they are. Returns how many sources
     it was. Raises NotFoundError, and BadInputError for an option that there is not.

@@ -33,6 +33,9 @@ ACTIONS = ("show", "edit", "remove")
 @click.option(
     "--all-files/--no-all-files", default=None, help="edit: source code of every kind, or not"
 )
+@click.option(
+    "--keep-originals/--no-keep-originals", default=None, help="edit: seal the files, too, or not"
+)
 @click.option("--with-memories", is_flag=True, help="remove: its memories too, to the trash")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask")
 @row_options("Print an array as JSON")
@@ -90,9 +93,8 @@ def _changes(options: dict[str, Any]) -> dict[str, Any]:
             given["topics" if name == "topic" else name] = kept
     if options["type"] is not None:
         given["type"] = options["type"] or None
-    if options["all_files"] is not None:
-        given["all_files"] = options["all_files"]
-    return given
+    switches = {name: options[name] for name in ("all_files", "keep_originals")}
+    return given | {name: on for name, on in switches.items() if on is not None}
 
 
 def _delete_memories(store: MemoryStore, source: str, yes: bool) -> None:
@@ -129,8 +131,7 @@ def _whole(source: SourceInfo) -> Iterator[str]:
     if source.commit:
         yield f"  at commit {source.commit[:10]}{f', {source.behind}' if source.behind else ''}"
     for name, value in source.options.items():
-        said = printable_line(f"{name}: {_words(value)}")
-        yield f"  {said}"
+        yield f"  {printable_line(_words(value, f'{name}:'))}"
     if source.left_out:
         yield f"  {printable_line(source.left_out)}"
     for name, reason in source.failures:
@@ -142,8 +143,11 @@ def _whole(source: SourceInfo) -> Iterator[str]:
 def _given(source: SourceInfo) -> str:
     """How it was imported; into which collection is said by its name."""
     options = {name: said for name, said in source.options.items() if name != "collection"}
-    return "".join(f", {name} {_words(value)}" for name, value in options.items())
+    return "".join(f", {_words(value, name)}" for name, value in options.items())
 
 
-def _words(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+def _words(value: object, name: str) -> str:
+    """An option as it was given: a switch by its name alone."""
+    if value is True:
+        return f"--{name.removesuffix(':').replace('_', '-')}"
+    return f"{name} {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}"

@@ -89,19 +89,20 @@ def import_graph(files: Sequence[SourceFile]) -> ImportGraph:
 
 
 class _Known:
-    """The files by their paths, folders, packages and definitions."""
+    """The files by their paths and all ends of them, folders, packages and definitions."""
 
     def __init__(self, files: Sequence[SourceFile]) -> None:
         self.files = files
         self.places = {file.path: place for place, file in enumerate(files)}
-        self.by_name: dict[str, list[int]] = defaultdict(list)
+        self.by_ending: dict[str, list[int]] = defaultdict(list)
         self.by_folder: dict[str, list[int]] = defaultdict(list)
         self.folders: dict[str, list[str]] = defaultdict(list)
         self.by_package: dict[str, list[int]] = defaultdict(list)
         for place, file in enumerate(files):
-            path = PurePosixPath(file.path)
-            folder = _folder(file.path)
-            self.by_name[path.name].append(place)
+            folder, ending = _folder(file.path), file.path
+            while ending:
+                self.by_ending[ending].append(place)
+                ending = ending.partition("/")[2]
             if folder not in self.by_folder:
                 self.folders[folder.rpartition("/")[2]].append(folder)
             self.by_folder[folder].append(place)
@@ -141,10 +142,7 @@ class _Known:
 
     def _ending(self, place: int, ending: str) -> list[int]:
         """The file whose path ends so, in the nearest folder; none where two are as near."""
-        end = "/" + ending
-        name = ending.rpartition("/")[2]
-        found = [p for p in self.by_name.get(name, ()) if f"/{self.files[p].path}".endswith(end)]
-        return self._nearest(place, found)
+        return self._nearest(place, self.by_ending.get(ending, ()))
 
     def _nearest(self, place: int, found: Sequence[int]) -> list[int]:
         if len(found) < 2:
@@ -216,16 +214,15 @@ class _Known:
     def _absolute(self, place: int, module: str) -> list[int]:
         """A module by its whole name: what stands above it is no package itself."""
         for ending in (f"{module}.py", f"{module}/__init__.py", f"{module}.pyi"):
-            last, end = ending.rpartition("/")[2], f"/{ending}"
-            found = []
-            for one in self.by_name.get(last, ()):
-                path = f"/{self.files[one].path}"
-                root = path[1 : -len(end)] if path.endswith(end) else None
-                if root is not None and f"{root}/__init__.py".lstrip("/") not in self.places:
-                    found.append(one)
+            found = [p for p in self.by_ending.get(ending, ()) if not self._in_package(p, ending)]
             if chosen := self._nearest(place, found):
                 return chosen
         return []
+
+    def _in_package(self, place: int, ending: str) -> bool:
+        """Whether what stands above the end of a file's path is a package of Python's."""
+        root = self.files[place].path[: -len(ending)]
+        return f"{root}__init__.py" in self.places
 
     def _go(self, place: int, name: str) -> list[int]:
         parts = name.split("/")
@@ -311,9 +308,8 @@ class _Known:
         ending = f"{name}.rb"
         found = [
             one
-            for one in self.by_name.get(ending.rpartition("/")[2], ())
-            if f"/{self.files[one].path}".endswith(f"/{ending}")
-            and _is_root(self.files[one].path[: -len(ending)])
+            for one in self.by_ending.get(ending, ())
+            if _is_root(self.files[one].path[: -len(ending)])
         ]
         return self._nearest(place, found)
 

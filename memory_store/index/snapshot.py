@@ -408,6 +408,10 @@ class Snapshot:
                 self._worked_out[name] = work()
             return self._worked_out[name]
 
+    def has_worked_out(self, name: str) -> bool:
+        """Whether that was made before."""
+        return name in self._worked_out
+
     def wipe(self) -> None:
         """Overwrite the snapshot's and its segments' arrays with zeros."""
         for limited in self._limited.values():

@@ -33,7 +33,8 @@ class CodeSymbol(Struct, frozen=True):
 
 
 class CodeUses(Struct, frozen=True):
-    """The lines of one file that use a name, and the definitions they stand in (``callers``)."""
+    """The lines of one file that use a name, and the definitions they stand in (``callers``: of
+    many the first ones)."""
 
     file: str
     lines: tuple[int, ...]

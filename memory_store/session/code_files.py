@@ -9,8 +9,9 @@ A memory is opened only where its outline is missing (it was indexed before ther
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 import numpy as np
@@ -22,14 +23,17 @@ from memory_store.code.import_graph import ImportGraph, SourceFile, import_graph
 from memory_store.code.symbols import FileSymbols, Symbol, is_current
 from memory_store.index.outlines import OUTLINES, Outline
 from memory_store.index.snapshot import Snapshot
+from memory_store.index.terms import has_term
 from memory_store.records import Memory, base_type
 from memory_store.session.extras import record_at, rows
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.outlines import outline_of
+from memory_store.text.canonical import folded
 from memory_store.text.identifiers import CODE
 from memory_store.vault.rows import open_memories
 
 _AT_ONCE = 256  # memories that are open at a time
+_WHOLE_TERM = re.compile(r"_*[A-Za-z0-9]\w*", re.ASCII)  # a name that the word index has whole
 
 
 class CodeFile(Struct, frozen=True, gc=False):
@@ -57,6 +61,7 @@ class CodeFiles:
 
     def __init__(self, files: Iterable[CodeFile]) -> None:
         self.files = tuple(sorted(files, key=lambda one: (one.collection, one.source, one.path)))
+        self._lines_used: dict[str, int] = {}
 
     @cached_property
     def defined(self) -> dict[str, list[tuple[int, Symbol]]]:
@@ -68,20 +73,25 @@ class CodeFiles:
         return dict(found)
 
     @cached_property
-    def used(self) -> dict[str, list[Use]]:
-        """A name that is defined here → where it is used."""
-        found: dict[str, list[Use]] = defaultdict(list)
-        defined = self.defined.keys()
-        for place, file in enumerate(self.files):
-            for name, lines in file.symbols.references.items():
-                if name in defined:
-                    found[name].append(Use(place, lines))
-        return dict(found)
+    def spelled(self) -> dict[str, str]:
+        """A name in lower case → as the first that defines it spells it."""
+        return {name.lower(): name for name in reversed(self.defined)}
 
     @cached_property
-    def lines_used(self) -> dict[str, int]:
-        """A name that is defined here → how many lines use it."""
-        return {name: sum(len(use.lines) for use in uses) for name, uses in self.used.items()}
+    def used(self) -> dict[str, list[Use]]:
+        """A name that is defined here → where it is used."""
+        found: dict[str, list[Use]] = {name: [] for name in self.defined}
+        for place, file in enumerate(self.files):
+            references = file.symbols.references
+            for name in references.keys() & found.keys():
+                found[name].append(Use(place, references[name]))
+        return {name: uses for name, uses in found.items() if uses}
+
+    def lines_used(self, name: str) -> int:
+        """How many lines use a name that is defined here."""
+        if name not in self._lines_used:
+            self._lines_used[name] = sum(len(use.lines) for use in self.used.get(name, ()))
+        return self._lines_used[name]
 
     @cached_property
     def noise(self) -> tuple[bool, ...]:
@@ -125,34 +135,66 @@ def code_files(vault: OpenVault) -> tuple[CodeFiles, int]:
     """The source files that this view of the vault may read, as last committed, and how many
     memories were opened to know them: none where their outlines are in the index."""
     opened = 0
-    with vault.moment() as (storage, known):
+    with vault.moment() as (_, known):
         snapshot = known.snapshot.limited_to(vault.keyring.readable())
         openable = frozenset(vault.keyring.openable())
 
         def read() -> CodeFiles:
             nonlocal opened
-            files = {
-                n: one
-                for n, one in _outlined(vault, snapshot)
-                if is_current(one.symbols, one.language)
-            }
-            missing = [n for n in _ordinals(snapshot, openable).tolist() if n not in files]
-            opened = len(missing)
-            for start in range(0, len(missing), _AT_ONCE):
-                some = missing[start : start + _AT_ONCE]
-                memories = open_memories(storage, vault.keyring, snapshot.ids(some), known)
-                files |= dict(zip(some, map(_file_of, memories), strict=True))
-            return CodeFiles(files.values())
+            files, opened = _read(vault, snapshot, _ordinals(snapshot, openable))
+            return files
 
-        made: CodeFiles = snapshot.worked_out(f"code files {sorted(openable)}", read)
+        made: CodeFiles = snapshot.worked_out(_every(openable), read)
         return made, opened
+
+
+def code_files_using(
+    vault: OpenVault, name: str, collections: Collection[str] | None
+) -> tuple[CodeFiles, int, int]:
+    """Those of some collections (``None``: of all) that may define or use a name, how many source
+    files there are in these, and how many memories were opened. Until all files are known, those
+    are read that hold the name by the word index.
+    """
+    with vault.moment() as (_, known):
+        snapshot = known.snapshot.limited_to(vault.keyring.readable())
+        openable = frozenset(vault.keyring.openable())
+        asked = openable if collections is None else openable.intersection(collections)
+        every = _ordinals(snapshot, asked)
+        if _WHOLE_TERM.fullmatch(name) and not snapshot.has_worked_out(_every(openable)):
+            blinders = {c: vault.keyring.of(c).blinder for c in snapshot.collections}
+            hashes = {c: [one.term(CODE, folded(name))] for c, one in blinders.items()}
+            files, opened = _read(vault, snapshot, every[has_term(snapshot, hashes, every)])
+            return files, len(every), opened
+    files, opened = code_files(vault)
+    return files, len(every), opened
+
+
+def _every(openable: Collection[str]) -> str:
+    return f"code files {sorted(openable)}"
+
+
+def _read(
+    vault: OpenVault, snapshot: Snapshot, wanted: npt.NDArray[np.intp]
+) -> tuple[CodeFiles, int]:
+    """Some source files, and how many memories were opened to know them."""
+    outlined = _outlined(vault, snapshot, wanted)
+    files = {n: one for n, one in outlined if is_current(one.symbols, one.language)}
+    missing = [n for n in wanted.tolist() if n not in files]
+    with vault.moment() as (storage, known):
+        for start in range(0, len(missing), _AT_ONCE):
+            some = missing[start : start + _AT_ONCE]
+            memories = open_memories(storage, vault.keyring, snapshot.ids(some), known)
+            files |= dict(zip(some, map(_file_of, memories), strict=True))
+    return CodeFiles(files.values()), len(missing)
 
 
 def outlined_files(vault: OpenVault, snapshot: Snapshot) -> CodeFiles:
     """The source files of a snapshot whose outlines are in the index; opens no memory."""
 
     def read() -> CodeFiles:
-        return CodeFiles(file for _, file in _outlined(vault, snapshot))
+        openable = frozenset(vault.keyring.openable())
+        found = _outlined(vault, snapshot, _ordinals(snapshot, openable))
+        return CodeFiles(file for _, file in found)
 
     openable = sorted(vault.keyring.openable())
     made: CodeFiles = snapshot.worked_out(f"outlined files {openable}", read)
@@ -182,11 +224,20 @@ def _ordinals(snapshot: Snapshot, openable: frozenset[str]) -> npt.NDArray[np.in
     return found
 
 
-def _outlined(vault: OpenVault, snapshot: Snapshot) -> Iterator[tuple[int, CodeFile]]:
-    for ordinal, one in rows(vault, snapshot, OUTLINES):
-        if one.symbols is not None:
-            memory, collection = snapshot.id(ordinal), snapshot.collection(ordinal)
-            yield ordinal, _file(memory, collection, one, one.symbols)
+def _outlined(
+    vault: OpenVault, snapshot: Snapshot, wanted: npt.NDArray[np.intp]
+) -> Iterator[tuple[int, CodeFile]]:
+    """Those of some documents that have an outline."""
+    chosen = np.zeros(snapshot.size, np.bool_)
+    chosen[wanted] = True
+    found = [
+        (ordinal, one, one.symbols)
+        for ordinal, one in rows(vault, snapshot, OUTLINES, among=chosen)
+        if one.symbols is not None
+    ]
+    ids = snapshot.ids([ordinal for ordinal, _, _ in found])
+    for (ordinal, one, symbols), memory in zip(found, ids, strict=True):
+        yield ordinal, _file(memory, snapshot.collection(ordinal), one, symbols)
 
 
 def _file_of(memory: Memory) -> CodeFile:

@@ -45,10 +45,12 @@ def rows(
     snapshot: Snapshot,
     kind: Records[T],
     collections: Collection[str] | None = None,
+    among: npt.NDArray[np.bool_] | None = None,
 ) -> Iterator[tuple[int, T]]:
-    """The same, by the documents of a snapshot of the vault."""
+    """The same, by the documents of a snapshot of the vault; ``among`` those (bool [size])."""
     for part, extra in parts(vault, snapshot, kind.name, collections):
-        for row in np.flatnonzero(part.alive).tolist():
+        wanted = part.alive if among is None else part.alive & among[part.span]
+        for row in np.flatnonzero(wanted).tolist():
             try:
                 record = kind.record(extra, row)
             except ValueError as error:

@@ -25,6 +25,8 @@ PASSAGE_TOKENS = 800  # QMD, "Chunking": 800 tokens with 15 % overlap
 PASSAGE_OVERLAP = 0.15  # share of a passage that it repeats of the one before
 CHARACTERS_PER_TOKEN = 4  # English prose; close enough for a size that is "about"
 
+LONGEST_LINE, LONGEST_PIECE = 20_000, 1_000_000  # characters that are split at once
+
 WINDOW_OVERLAP = 0.10  # share of a window that it repeats of the one before
 SPECIAL_TOKENS = 2  # [CLS] and [SEP], which every BERT adds around a text
 
@@ -64,7 +66,12 @@ def passages(
     if len(text) <= size:
         return [Span(0, len(text))]
     shared = int(size * overlap)
-    begins = [start for start, _ in _splitter(size - shared).chunk_indices(text)]
+    splitter = _splitter(size - shared)
+    begins = [
+        first + start
+        for first, last in pairwise(_pieces(text))
+        for start, _ in splitter.chunk_indices(text[first:last])
+    ]
     cuts = _without_crumbs([*begins, len(text)], crumb=shared, size=size)
     fences = [match.span() for match in _FENCE.finditer(text)]
     found = [Span(0, cuts[1])]
@@ -73,6 +80,22 @@ def passages(
         earliest = max(start - min(shared, size - (end - start)), before + 1)
         found.append(Span(_overlap_start(text, earliest, start, fences), end))
     return found
+
+
+def _pieces(text: str) -> list[int]:
+    """Where to part a text before it is split, its end included: the splitter takes four times as
+    long for a line, or a table, of twice the length."""
+    cuts, at = [0], 0
+    for line in text.split("\n") if len(text) > LONGEST_LINE else ():
+        end = at + len(line) + 1
+        if len(line) > LONGEST_LINE or end - cuts[-1] > LONGEST_PIECE:
+            cuts.append(at)
+        while end - cuts[-1] > LONGEST_LINE and len(line) > LONGEST_LINE:
+            most = cuts[-1] + LONGEST_LINE
+            blank = text.rfind(" ", most - LONGEST_LINE // 2, most)
+            cuts.append(blank + 1 or most)
+        at = end
+    return list(dict.fromkeys([*cuts, len(text)]))
 
 
 def _without_crumbs(cuts: Sequence[int], *, crumb: int, size: int) -> list[int]:

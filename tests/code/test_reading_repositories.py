@@ -89,6 +89,35 @@ def test_a_symbol_is_found_with_what_it_stands_in_and_who_uses_it(shop: MemorySt
     assert found.references == 2
 
 
+def test_the_first_question_about_a_name_is_answered_as_all_later_ones(shop: MemoryStore) -> None:
+    shop.code.context()  # now all files are known
+    names = {one.name for one in shop.code.every_symbol()}
+    key = shop.path.parent / "keys" / "shop.key"
+    for name in (*sorted(names), "ZANZIBARBOX", "ZanzibarBox.open", "ZanzibarBox.lid"):
+        with MemoryStore.open(shop.path, key_file=key) as other:
+            assert other.code.symbols(name) == shop.code.symbols(name)
+            assert other.code.references(name) == shop.code.references(name)
+    with MemoryStore.open(shop.path, key_file=key) as other:
+        assert other.code.symbols("turn", collection="shop").files == 8
+        with pytest.raises(NotFoundError, match="no source code"):
+            other.code.symbols("turn", collection="notes")
+
+
+def test_callers_are_the_innermost_ones_and_of_many_the_first(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    inner = "class Outer:\n    def one(self):\n        def deep():\n            used()\n"
+    after = "        used()\n\n    used()\n\nused()\n"
+    (tmp_path / "repo" / "a.py").write_text(f"def used():\n    pass\n\n{inner}{after}")
+    many = "".join(f"def f{number}():\n    used()\n\n" for number in range(30))
+    (tmp_path / "repo" / "b.py").write_text(many)
+    store.import_paths([tmp_path / "repo"], embed=False)
+    of = {one.file: one for one in store.code.symbols("used").uses}
+    assert of["a.py"].callers == ("Outer.one.deep", "Outer.one", "Outer")
+    assert (len(of["b.py"].lines), of["b.py"].callers[-1]) == (30, "f19")
+
+
 def test_definitions_of_a_name_are_all_listed_those_of_the_code_itself_first(
     shop: MemoryStore,
 ) -> None:

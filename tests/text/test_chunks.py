@@ -166,3 +166,15 @@ def test_the_last_sentence_is_in_a_window_of_its_neighbourhood() -> None:
 
     assert text[last.start : last.end].endswith("behind the clock.")
     assert text[last.start : last.end].count("gardener") > 5
+
+
+@pytest.mark.parametrize(
+    "line", ["漢字" * 50_000, "x" * 150_000, "word " * 60_000 + "\nEnd.\n" * 9]
+)
+def test_a_line_of_any_length_is_cut_in_time_that_grows_with_it(line: str) -> None:
+    """As a picture in base64, or Chinese without line breaks."""
+    whole = f"# Before\n\n{line}\n\n# After\n"
+    spans = passages(whole)
+    assert covered(spans) == set(range(len(whole)))
+    assert all(0 < end - start <= 3_200 for start, end in spans)
+    assert all(a.start < b.start and a.end < b.end for a, b in pairwise(spans))
