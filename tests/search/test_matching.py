@@ -134,3 +134,9 @@ def test_every_spelling_marks_the_others(language: str, spellings: list[str]) ->
     text = ", ".join(spellings)
     for spelling in spellings:
         assert marked(text, [spelling], language=language) == spellings, spelling
+
+
+@given(st.text(alphabet="ab_Option 1é\n", max_size=60))
+def test_no_more_is_met_in_code_than_what_is_known_to_be_the_most(text: str) -> None:
+    matcher = WordMatcher(["getOption", "b1", "a"], ["a option"], "code")
+    assert sum(map(len, matcher.met(text))) <= matcher.most(text)

@@ -49,6 +49,10 @@ class Marker(Protocol):
         """What of it stands in a text, each once."""
         ...
 
+    def most(self, text: str) -> float:
+        """How long all of that is together at most, found out in less time."""
+        ...
+
     def densest(self, text: str, width: int) -> int | None:
         """Where the best stretch of ``width`` characters starts, if there is any."""
         ...
@@ -107,14 +111,20 @@ def _code_preview(memory: Memory, matcher: Marker, known: FileSymbols | None) ->
     text = memory.text
     chunks, found = layout(text, str(memory.metadata["language"]), known)
     named = [(one.start, words) for one in found if (words := matcher.met(one.name))]
-    best, most = Span(0, len(text)), (-1, 0)
+    each = []
     for chunk in chunks:
+        inside = set[str]().union(*(words for at, words in named if chunk.start <= at < chunk.end))
+        again = sum(map(len, inside))
+        each.append((matcher.most(text[chunk.start : chunk.end]) + again, again, chunk))
+    best, merit = Span(0, len(text)), (-1, 0, 0)
+    for most, again, chunk in sorted(each, key=lambda one: -one[0]):
+        if most < merit[0]:
+            break
         part = text[chunk.start : chunk.end]
-        inside = [words for at, words in named if chunk.start <= at < chunk.end]
-        met = [*matcher.met(part), *set[str]().union(*inside)]
-        weight = sum(map(len, met))
-        if weight >= most[0] and (merit := (weight, len(matcher.spans(part)))) > most:
-            best, most = chunk, merit
+        weight = sum(map(len, matcher.met(part))) + again
+        if weight >= merit[0]:
+            own = (weight, len(matcher.spans(part)), -chunk.start)
+            best, merit = (chunk, own) if own > merit else (best, merit)
     part = text[best.start : best.end]
     start = best.start + len(part) - len(part.lstrip("\n"))
     part = text[start : best.end]

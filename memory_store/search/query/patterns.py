@@ -35,6 +35,8 @@ class Marks(Protocol):
 
     def met(self, text: str) -> set[str]: ...
 
+    def most(self, text: str) -> float: ...
+
     def densest(self, text: str, width: int) -> int | None: ...
 
 
@@ -74,6 +76,9 @@ class PatternMarker:
 
     def met(self, text: str) -> set[str]:
         return {text[start:end] for start, end in self.spans(text)}
+
+    def most(self, text: str) -> float:
+        return len(text)  # what it matches does not overlap
 
     def densest(self, text: str, width: int) -> int | None:
         match = self._pattern.search(text)
@@ -188,6 +193,9 @@ class TextMarker:
 
     def met(self, text: str) -> set[str]:
         return {text[start:end] for start, end in self.spans(text)}
+
+    def most(self, text: str) -> float:
+        return len(text)  # what it matches does not overlap
 
     def densest(self, text: str, width: int) -> int | None:
         spans = self.spans(text)

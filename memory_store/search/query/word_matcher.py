@@ -5,6 +5,7 @@ Boundary: reads opened text and keeps nothing of it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from functools import cache, cached_property
@@ -60,6 +61,14 @@ class WordMatcher:
         met = {found for _, found in self._word_spans(text)}
         met.update(f"phrase {n}" for n, p in enumerate(self._phrases) if p.search(text))
         return met
+
+    def most(self, text: str) -> float:
+        """At most so many characters have these together."""
+        if self._language != CODE or not text.isascii():
+            return math.inf
+        folded = text.lower()
+        phrases = sum(len(f"phrase {n}") for n in range(len(self._phrases)))
+        return sum(len(stem) for stem in self._inside if stem in folded) + phrases
 
     def densest(self, text: str, width: int) -> int | None:
         """Where the stretch of ``width`` characters with most different words starts.
