@@ -16,6 +16,7 @@ from memory_store.cli.backup import copy_vault
 from memory_store.errors import NotFoundError
 from memory_store.records import Memory
 from memory_store.store import MemoryStore
+from memory_store.vault.storage.memories import BodyRow
 
 Make = Callable[..., MemoryStore]
 CANARY = b"%PDF-canary-of-the-original"
@@ -176,6 +177,18 @@ def test_a_part_that_was_exchanged_or_taken_away_is_noticed(
     (failure,) = store.verify()["failures"]
     assert memory.id in failure
     assert second in failure
+
+
+def test_ids_that_are_made_up_break_no_deletion(store: MemoryStore, page: Path) -> None:
+    memory, vault = kept(store, page), store._opened.vault.whole_vault()
+    (part,) = parts(store)
+    with vault.writing() as storage, storage.transaction(vault.keyring):
+        _, body = storage.memories.bodies([part])[part]
+        for number, end in enumerate((".", ".x", f".{'y.' * 9}")):
+            made = BodyRow(f"{memory.id}{end}", memory.collection, bytes([number] * 16), body)
+            storage.memories.insert((), [made])
+    store.delete(memory.id, now=True)
+    assert sizes(store) == 0
 
 
 def test_a_mailbox_has_none_and_the_report_says_so(store: MemoryStore, tmp_path: Path) -> None:
