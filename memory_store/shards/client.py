@@ -99,7 +99,6 @@ class RemoteShards:
             ("grpc.enable_http_proxy", 0),
             ("grpc.max_reconnect_backoff_ms", 2_000),
         ]
-        self._names = [address for address, _ in shards]
         self._channels = [
             grpc.secure_channel(
                 address,
@@ -134,7 +133,7 @@ class RemoteShards:
             channel.close()
 
     def _answer(self, number: int, running: Any, question: AnyQuestion, size: int) -> Columns:
-        name = f"shard {number + 1} of {len(self._names)} ({self._names[number]})"
+        name = f"shard {number + 1} of {len(self._calls)}"  # no page names a host
         try:
             return decoded_answer(question, running.result(), size)
         except grpc.FutureCancelledError:
@@ -154,14 +153,10 @@ def _superseded(said: str) -> SupersededError:
     return SupersededError(f"{said}: the index is being written too often to be searched")
 
 
-def _refused(said: str) -> AwayError:
-    return AwayError(f"{said.replace(') ', ') refuses this node: ', 1)}")
-
-
 _SAID: Mapping[str, Callable[[str], MemoryStoreError]] = {
     "FAILED_PRECONDITION": _superseded,
-    "PERMISSION_DENIED": _refused,
-    "INVALID_ARGUMENT": _refused,
+    "PERMISSION_DENIED": AwayError,
+    "INVALID_ARGUMENT": AwayError,
     "ABORTED": AwayError,
 }
 

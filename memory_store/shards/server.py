@@ -97,12 +97,13 @@ class ShardServer:
     def _answered(self, data: bytes, call: Any) -> bytes:
         if not self._pins & fingerprints(call.auth_context().get("x509_pem_cert", ())):
             call.abort(
-                grpc.StatusCode.PERMISSION_DENIED, "this certificate is not one of the peers"
+                grpc.StatusCode.PERMISSION_DENIED,
+                "refuses this node: its certificate is not one of the peers",
             )
         try:
             asked = decoded_question(data)
             if (asked.number, asked.count) != (self._part.number, self._part.count):
-                mine = f"this is shard {self._part.number} of {self._part.count}"
+                mine = f"refuses this node: it is shard {self._part.number} of {self._part.count}"
                 call.abort(grpc.StatusCode.INVALID_ARGUMENT, mine)
             snapshot = self._at(asked)
             if snapshot is not None:
@@ -110,7 +111,9 @@ class ShardServer:
                 return encoded(answered(asked.question, found))
             call.abort(grpc.StatusCode.FAILED_PRECONDITION, "is at another moment of the vault")
         except (BadInputError, ValueError):
-            call.abort(grpc.StatusCode.INVALID_ARGUMENT, "the question cannot be understood")
+            call.abort(
+                grpc.StatusCode.INVALID_ARGUMENT, "refuses this question: is it of another version?"
+            )
         except LockedError:
             call.abort(grpc.StatusCode.ABORTED, "is locked")
         except MemoryStoreError:

@@ -257,10 +257,9 @@ def test_a_shard_that_is_away_is_named_and_nothing_is_answered_from_the_others(
             (3, nodes.servers[1].port, "is away"),  # that is shard 2, by its certificate
         ):
             node = nodes.node(ports={number: port})
-            with pytest.raises(
-                AwayError, match=rf"shard {number} of 3 \(localhost:{port}\) {said}"
-            ):
+            with pytest.raises(AwayError, match=f"shard {number} of 3 {said}") as raised:
                 node.search("pump")
+            assert "localhost" not in str(raised.value)
             node.lock()
     server.stop()
 
@@ -277,7 +276,7 @@ def test_only_a_node_with_a_named_certificate_is_answered(nodes: Nodes, signed: 
 def test_a_shard_does_not_pass_for_another(nodes: Nodes) -> None:
     second = nodes.servers[1].port
     misled = nodes.node(ports={3: second}, shown={3: 2})
-    with pytest.raises(AwayError, match=r"refuses this node: this is shard 2 of 3"):
+    with pytest.raises(AwayError, match=r"shard 3 of 3 refuses this node: it is shard 2 of 3"):
         misled.search("pump")
     misled.lock()
 
