@@ -3,8 +3,8 @@
     python -m benchmarks.code_speed [--tree FOLDER] [--files 3000] [--symbol Popen] [--changed 60]
 
 Without ``--tree`` it is drawn evenly from the Python files of this Python's own library and of the
-packages beside it. Then some files are changed, as by switching to another branch, and all of it is
-imported once more. Times are processor time, of all processes together; beside the imports stand
+packages beside it, and committed. Then another branch changes some files, and all of it is imported
+once more. Times are processor time, of all processes together; beside the imports stand
 that of this process alone, and that of a clock, which depends on what else the machine does.
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import subprocess
 import sysconfig
 import tempfile
 import time
@@ -28,6 +29,7 @@ QUESTIONS = (
     "class of a temporary directory",
     "how are cookies signed",
 )
+ADDED = "added_by_the_other_branch"
 
 
 def drawn(files: int, folder: Path) -> Path:
@@ -60,13 +62,22 @@ def beside() -> float:
     return there.children_user + there.children_system
 
 
+def git(tree: Path, *words: str) -> None:
+    """Run Git in a tree."""
+    person = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    subprocess.run(["git", "-C", str(tree), *person, *words], check=True)
+
+
 def change(tree: Path, files: int) -> int:
-    """Add a definition to so many Python files, evenly drawn; gives how many there were."""
+    """Switch to a branch with one more definition in so many Python files, evenly drawn; gives how
+    many there were."""
+    git(tree, "checkout", "-q", "-b", "other")
     there = sorted(tree.rglob("*.py"))
     drawn_from = there[:: max(1, len(there) // max(1, files))][:files]
     for path in drawn_from:
         with path.open("ab") as stream:
-            stream.write(b"\n\ndef added_by_the_other_branch():\n    return None\n")
+            stream.write(f"\n\ndef {ADDED}():\n    return None\n".encode())
+    git(tree, "commit", "-qam", "two")
     return len(drawn_from)
 
 
@@ -99,7 +110,8 @@ def figures(tree: Path, folder: Path, symbol: str, changed: int) -> Iterator[tup
         yield from imported(store, tree, f"the same again, {count:,} files changed")
         yield f"files: {store.stats()['memories']:,}", 0.0
     with MemoryStore.open(path, key_file=key_file) as store:
-        yield "the first question about symbols", spent(store.code.context)
+        yield "the first look-up of a symbol", spent(lambda: store.code.symbols(ADDED))
+        yield "the first question about all symbols", spent(store.code.context)
         for name in asked_for(store, symbol):
             later = median(spent(lambda n=name: store.code.symbols(n)) for _ in range(20))
             yield f"symbols({name!r})", later
@@ -123,7 +135,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         folder = Path(temporary)
         tree = folder / "tree"
         shutil.copytree(given.tree, tree) if given.tree else drawn(given.files, tree)
-        (tree / ".git").mkdir(exist_ok=True)  # so that it is imported as a work tree
+        for words in (
+            ("init", "-q"),
+            ("add", "-A"),
+            ("commit", "-q", "--allow-empty", "-m", "one"),
+        ):
+            git(tree, *words)
         for what, seconds in figures(tree, folder, given.symbol, given.changed):
             print(f"{what:<48}{f'{seconds * 1_000:,.1f} ms' if seconds else ''}")
     return 0

@@ -26,6 +26,7 @@ from memory_store.paths import (
     MODEL_VARIABLE,
     OPEN_VARIABLE,
     RERANKER_VARIABLE,
+    SHARDS_VARIABLE,
     config_folder,
     data_folder,
     home_path,
@@ -40,10 +41,11 @@ VARIABLES = {
     "reranker": RERANKER_VARIABLE,
     "expander": EXPANDER_VARIABLE,
     "open-with": OPEN_VARIABLE,
+    "shards": SHARDS_VARIABLE,
 }
 """A setting of the file, and the variable that comes before it."""
 SEARCH = "search"  # the section whose entries are options of the command
-PATHS = ("vault", "key-file")  # a ~ in them is your home folder
+PATHS = ("vault", "key-file", "shards")  # a ~ in them is your home folder
 MOST_BYTES = 65_536
 _OF_VARIABLE = {variable: name for name, variable in VARIABLES.items()}
 

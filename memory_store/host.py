@@ -38,7 +38,7 @@ from memory_store.records.request import NO, YES
 from memory_store.records.visibility import ForSearchers, InPart, shown_to_searchers
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.answer.previews import after_heading
-from memory_store.search.degraded import NO_RERANKER, NO_VECTORS, PARTLY, UNEMBEDDED
+from memory_store.search.degraded import NO_RERANKER, EmbeddingNow
 from memory_store.search.explain import words
 from memory_store.search.query.language import ParsedQuery, parse
 from memory_store.search.recipes import RECIPES

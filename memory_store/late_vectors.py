@@ -149,6 +149,7 @@ def embedding_beside(
         embedding.begin()
 
     embedding = BackgroundEmbedding(store, log, begin)
+    store.embedded_by(embedding)
     begin("loading", load, None)
     try:
         yield again

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from memory_store.assistants.trail import Trail
     from memory_store.keeper.assistant import KeptAssistant
     from memory_store.records import Memory as Opened
+    from memory_store.records import SearchResponse
     from memory_store.store import MemoryStore
 
 DATABASE_VARIABLE = "MEMORY_STORE_DB"
@@ -129,7 +130,7 @@ def memory_loader(argument: str) -> list[llm.Fragment]:
     """
     try:
         database, query = _named(argument)
-        fragments = _fragments(_open(database), query)
+        fragments = _fragments(*(_kept(database, query) or _found(_open(database), query)))
     except MemoryStoreError as error:
         raise ValueError(str(error)) from None
     if not fragments:
@@ -161,12 +162,25 @@ def _usual() -> str:
     return database
 
 
-def _fragments(store: "MemoryStore", query: str) -> list[llm.Fragment]:
-    """What a search finds, each whole or the part that fits a budget shared among them."""
+def _found(store: "MemoryStore", query: str) -> "tuple[SearchResponse, Sequence[Opened]]":
+    response = store.search(query, limit=ANSWER_SOURCES)
+    return response, store.found_again([row.id for row in response.rows])
+
+
+def _kept(database: str, query: str) -> "tuple[SearchResponse, Sequence[Opened]] | None":
+    """What a keeper finds; ``None`` where none has the vault open. Raises BadInputError."""
+    from memory_store.cli.kept import found_by_words
+    from memory_store.paths import home_path
+
+    path = str(home_path(database).resolve())
+    found = found_by_words(["ask", path, "--limit", str(ANSWER_SOURCES), "-"], query)
+    return None if found is None else (found.response, found.memories)
+
+
+def _fragments(response: "SearchResponse", memories: "Sequence[Opened]") -> list[llm.Fragment]:
+    """What a search found, each whole or the part that fits a budget shared among them."""
     from memory_store.search.answer.cited_answer import numbered_sources
 
-    response = store.search(query, limit=ANSWER_SOURCES)
-    memories = [store.get(row.id, refs=False) for row in response.rows]
     sources = numbered_sources(response, memories, ANSWER_BUDGET * TOKEN_CHARACTERS)
     return [
         llm.Fragment(  # type: ignore[no-untyped-call]
@@ -224,6 +238,7 @@ def _assistant(
         raise BadInputError(f"access: {access!r} is none of {', '.join(ORDER)}", "access")
     names = several(collection)
     words = [str(home_path(database).resolve()), "--name", name, *FLAGS[right]]
+    words += ["--surface", SURFACE]
     words += [word for one in names for word in ("--collection", one)]
     words += ["--key-file", str(home_path(key_file))] if key_file else []
     kept = kept_assistant(words)

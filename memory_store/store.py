@@ -9,10 +9,10 @@ give each its name. Actions that write, and those on keys, are imported when the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,9 +20,18 @@ from msgspec.structs import replace
 from memory_store import actions
 from memory_store.actions import collections, reads, vaults
 from memory_store.actions import searches as asking
-from memory_store.actions.action import Actions, Heard, Opened, SearchElsewhere, late
+from memory_store.actions.action import (
+    Actions,
+    Background,
+    Heard,
+    Opened,
+    SearchElsewhere,
+    late,
+)
 from memory_store.addresses import vault_path
-from memory_store.configuration import default_vault
+from memory_store.configuration import chosen, default_vault
+from memory_store.errors import BadInputError
+from memory_store.paths import SHARDS_VARIABLE, home_path
 from memory_store.records import ANSWER_BUDGET, ANSWER_SOURCES, Answer
 from memory_store.scopes import EVERYTHING, Limits, Scope
 from memory_store.session.credentials import new_recovery, secrets_to_open, secrets_to_set
@@ -33,6 +42,10 @@ from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import FileAccess
 from memory_store.text.tokens import forget_words
 from memory_store.vault.storage.damage import vault_faults
+
+if TYPE_CHECKING:
+    from memory_store.index.snapshot import Snapshot
+    from memory_store.shards.server import ShardServer
 
 
 class Opening(Struct, frozen=True):
@@ -151,6 +164,10 @@ class MemoryStore(Actions):
         self, vault: WholeVault, *, embedder: str | None = None, expander: str | None = None
     ) -> None:
         super().__init__(Opened(vault, Embedders(vault, embedder), HeldVectors(vault), expander))
+        if vault.index.spread is None and (named := chosen(SHARDS_VARIABLE)):
+            from memory_store.shards.client import shards_of  # few vaults are on shards
+
+            vault.index.spread = shards_of(home_path(named), vault.path)
 
     @property
     def collections(self) -> Collections:
@@ -341,6 +358,40 @@ class MemoryStore(Actions):
     def search_through(self, elsewhere: SearchElsewhere | None) -> None:
         """Search there if there is room; its ``None`` means here. See ``searchers``."""
         self._opened.elsewhere = elsewhere
+
+    def serve_shard(
+        self,
+        listen: str,
+        part: tuple[int, int],
+        certificate: Path,
+        private_key: Path,
+        peers: Sequence[Path],
+    ) -> ShardServer:
+        """A server, to be started, of this vault's shard ``part`` (number, count) for the nodes
+        whose certificates are ``peers``. Nothing may have been searched yet.
+
+        Raises BadInputError that names what is wrong, ExtraMissingError without gRPC.
+        """
+        from memory_store.index.shard import Part
+        from memory_store.shards.certificates import read_certificate, read_identity
+        from memory_store.shards.server import ShardServer
+
+        vault, own = self._opened.vault.whole_vault(), Part.of(*part)
+        identity = read_identity(certificate, private_key)
+        known = [read_certificate(peer) for peer in peers]
+        if not vault.index.untouched:
+            raise BadInputError("shards: the whole index is in memory already", "shards")
+        vault.index.spread = own
+        return ShardServer(self._newest, own, identity, known, listen)
+
+    def _newest(self) -> Snapshot:
+        vault = self._opened.vault.whole_vault()
+        with vault.gate.entered():
+            return vault.snapshot()
+
+    def embedded_by(self, background: Background) -> None:
+        """Say of missing vectors that this is making them, where it is, and have it begin."""
+        self._opened.background = background
 
     def lend(self, take: Callable[[Opening, bytearray], None]) -> None:
         """Give what opens this vault once more to a process of our own. Raises LockedError."""

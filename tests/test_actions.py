@@ -34,6 +34,7 @@ NO_ACTIONS = {
         "limited_to",
         "on_behalf_of",
         "report_to",
+        "embedded_by",
         "search_through",
     ),  # make no use of the vault
     "lend",  # to a process of our own, which is asked in the name of a search

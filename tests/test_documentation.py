@@ -6,6 +6,7 @@ A fenced block is run when the line before it is one of these comments:
     <!-- run: exit 3 -->       bash that must end with that code
     <!-- run: served -->       bash with curl, against a Datasette that serves the vault
     <!-- run: served by 1.0 -->  the same, where Datasette is 1.0 or newer
+    <!-- printed -->           what that printed, ids and days replaced; it must print it again
     <!-- run: served by 0.65 -->  the same, where it is older, with the YAML before as metadata.yml
 
 The blocks of one document run in order, in a temporary home with the demo's notes in ``~/notes``
@@ -44,23 +45,28 @@ FROM_NOTHING = ("README.md", "ten-minutes.md")
 SHOWN_ADDRESS = "127.0.0.1:8001"
 SECRET = "a secret of these tests"
 BLOCK = re.compile(
-    r"^<!-- run(?:: (?P<how>[^>]*?))? -->\n```(?P<kind>\w+)\n(?P<code>.*?)^```$", re.M | re.S
+    r"^<!-- run(?:: (?P<how>[^>]*?))? -->\n```(?P<kind>\w+)\n(?P<code>.*?)^```$"
+    r"(?:\n\n<!-- printed -->\n```text\n(?P<printed>.*?)^```$)?",
+    re.M | re.S,
 )
+CHANCE = {r"[0-9a-f]{8}-[0-9a-f-]{27}": "ID", r"20\d\d-\d\d-\d\d(T[\d:.]+Z)?": "DAY"}
+"""What differs each time that an example is run, and what stands for it in the document."""
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
 @dataclass(frozen=True)
 class Block:
-    """One example: how it runs, its language, and its text."""
+    """One example: how it runs, its language, its text, and what it prints (empty: anything)."""
 
     how: str
     kind: str
     code: str
+    printed: str = ""
 
 
 def blocks(document: Path) -> list[Block]:
     return [
-        Block(found["how"] or "", found["kind"], found["code"])
+        Block(found["how"] or "", found["kind"], found["code"], found["printed"] or "")
         for found in BLOCK.finditer(document.read_text("utf-8"))
     ]
 
@@ -116,9 +122,9 @@ class Home:
             check=False,
         )
 
-    def python(self, code: str) -> None:
+    def python(self, code: str) -> str:
         (self.folder / "example.py").write_text(code)
-        self.bash(f"{shlex.quote(sys.executable)} example.py")
+        return self.bash(f"{shlex.quote(sys.executable)} example.py")
 
     def sql(self, code: str) -> None:
         vault = "notes.db" if (self.folder / "notes.db").exists() else '"$MEMORY_STORE_DB"'
@@ -193,7 +199,12 @@ def run_block(home: Home, block: Block) -> None:
         code = block.how.removeprefix("exit ")
         home.bash(block.code, expected=int(code) if code else 0)
     else:
-        {"python": home.python, "sql": home.sql, "yaml": home.configuration}[block.kind](block.code)
+        run = {"python": home.python, "sql": home.sql, "yaml": home.configuration}[block.kind]
+        printed = run(block.code)
+        if block.printed:
+            for chance, shown in CHANCE.items():
+                printed = re.sub(chance, shown, printed or "")
+            assert printed == block.printed
 
 
 def touches_datasette(document: Path) -> bool:

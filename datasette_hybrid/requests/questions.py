@@ -15,7 +15,6 @@ from urllib.parse import parse_qs
 
 from datasette import Forbidden, NotFound
 from datasette.utils import tilde_decode
-from msgspec.structs import replace
 
 from memory_store import access, errors
 from memory_store.access import Grants
@@ -26,7 +25,6 @@ from memory_store.records import OPTION_NAMES, SearchRequest, SearchResponse, re
 from .. import compat
 from ..permissions.asker import asker
 from ..permissions.grants import may_see
-from ..vaults.embedding import lacks_vectors
 from ..vaults.registry import WATCH_SECONDS, UnreadableVaultError, vaults_of
 from ..vaults.server import AwayError
 from ..vaults.vault import Vault
@@ -272,19 +270,7 @@ async def in_turn(call: Callable[[], Answer]) -> Answer:
 def answer(vault: Vault, grants: Grants, asked: SearchRequest) -> SearchResponse:
     """The answer as the asker may see it, for :func:`in_turn`."""
     store = vault.use(grants.search, readable=grants.decrypt)
-    return _with_time_left(vault, grants, access.search(store, grants, asked))
-
-
-def _with_time_left(vault: Vault, grants: Grants, found: SearchResponse) -> SearchResponse:
-    """The answer that says of missing vectors when they will be there, if they are being made."""
-    if not any(map(lacks_vectors, found.degraded)):
-        return found
-    now = vault.upkeep.embedding_now(grants.search)
-    if now is None:
-        vault.upkeep.embed_what_lacks(found_by_search=True)
-        return found
-    lines = [now.mends(line) if lacks_vectors(line) else line for line in found.degraded]
-    return replace(found, degraded=tuple(lines))
+    return access.search(store, grants, asked)
 
 
 def report_fault(error: Exception) -> str:

@@ -23,14 +23,13 @@ from msgspec.structs import replace
 
 from memory_store.access import Grants
 from memory_store.errors import ConflictError, LockedError, MemoryStoreError
-from memory_store.host import Found, ImportJob, ImportRequest, MemoryStore, Scope
+from memory_store.host import EmbeddingNow, Found, ImportJob, ImportRequest, MemoryStore, Scope
 from memory_store.records import ImportReport
 
 from .. import background
 from ..audit.recorder import IMPORT, surface
 from ..permissions.asker import Asker, asker
 from ..requests import questions
-from ..vaults.embedding import EmbeddingNow
 from ..vaults.vault import Vault
 
 STATES = ("running", "done", "stopped", "locked", "failed")

@@ -15,7 +15,7 @@ from datasette import Forbidden, NotFound, Response
 
 from memory_store.access import Grants
 from memory_store.errors import BadInputError, ConflictError, NotFoundError
-from memory_store.host import KEEP, PERSONAL, ImportRequest, shown_title
+from memory_store.host import KEEP, PERSONAL, EmbeddingNow, ImportRequest, shown_title
 from memory_store.records import TYPES
 
 from ..permissions.asker import asker
@@ -26,7 +26,6 @@ from ..requests.cross_site import comes_from_elsewhere, is_forged
 from ..requests.frame import hybrid_path, page, render
 from ..search.api import absolute_url, endpoint
 from ..search.forms import last, values, whole_number
-from ..vaults.embedding import EmbeddingNow
 from ..vaults.vault import Vault
 from .files import FILES_LIMIT, UPLOAD_LIMIT, Upload, read_upload, sources, taken
 from .jobs import Job, jobs_of

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from memory_store.errors import LockedError
-from memory_store.host import BackgroundEmbedding, MemoryStore, Scope, Searchers
+from memory_store.host import BackgroundEmbedding, EmbeddingNow, MemoryStore, Scope, Searchers
 
 from .. import background
 from ..configuration import DatabaseSettings
-from .embedding import EmbeddingNow
 
 
 class Upkeep:
@@ -43,6 +42,7 @@ class Upkeep:
         wanted = self._settings.background_embedding and not read_only
         if wanted and self._embedding is None:
             self._embedding = BackgroundEmbedding(store, self._log, background.begin)
+            store.embedded_by(self._embedding)
             self._embedding.begin()
 
     def end(self) -> Callable[[], None]:
@@ -59,15 +59,10 @@ class Upkeep:
         """Whether memories written in words alone are embedded in the background."""
         return self._embedding is not None
 
-    def embed_what_lacks(self, *, found_by_search: bool = False) -> None:
+    def embed_what_lacks(self) -> None:
         """Embed in the background what has no vectors yet. Waits for nothing."""
-        embedding = self._embedding
-        if embedding is None:
-            return
-        if found_by_search:
-            embedding.look()
-        else:
-            embedding.begin()
+        if self._embedding is not None:
+            self._embedding.begin()
 
     def embedding_now(self, scope: Scope) -> EmbeddingNow | None:
         """What of these collections is being embedded; ``None`` where nothing is.

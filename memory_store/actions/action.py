@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from msgspec import Struct
 
@@ -38,13 +38,26 @@ SearchElsewhere = Callable[
 """From views, a method and a request to the answer; ``None``: no process is free."""
 
 
+class Background(Protocol):
+    """Gives memories without vectors theirs, in the background."""
+
+    @property
+    def running(self) -> bool: ...
+
+    def look(self) -> None:
+        """Begin where a search has found memories without vectors, but not again and again."""
+
+    def seconds_left(self, words: int) -> float | None:
+        """How long so many words will take; ``None`` while that is not known."""
+
+
 class Opened(Struct):
     """An opened vault with its models: what every action is given.
 
     ``expander`` names the language model that expands queries (``None``: ``MEMORY_STORE_EXPANDER``,
     or none). ``elsewhere`` is where searches run if there is room. ``views`` are the limits of this
     view of the vault, as another process needs them. ``by`` names the assistant that writes
-    through this view (empty: none does).
+    through this view (empty: none does). ``background`` embeds beside what is done here.
     """
 
     vault: OpenVault
@@ -55,6 +68,7 @@ class Opened(Struct):
     elsewhere: SearchElsewhere | None = None
     views: tuple[tuple[Scope, Scope], ...] = ()
     by: str = ""
+    background: Background | None = None
 
 
 class Actions:

@@ -71,20 +71,31 @@ def edit(opened: Opened, /, memory_id: str, **changes: Any) -> Memory:
 
 @action(EDIT, writes=True, counts=lambda edited: (len(edited), len(edited)))
 def edit_many(
-    opened: Opened, edits: Iterable[MemoryChange], *, refs: bool = True, group: str = ""
+    opened: Opened,
+    edits: Iterable[MemoryChange],
+    *,
+    refs: bool = True,
+    group: str = "",
+    embed: bool = True,
 ) -> list[Memory]:
     """Change memories, all of them or none. Returns them in the same order.
 
     ``refs``: whether a memory may be named by its ref, too (looking for one opens every head).
-    ``group`` is what the trash calls this change (empty: a random name).
+    ``group`` is what the trash calls this change (empty: a random name). Without ``embed`` what
+    says something new has no vectors until :func:`embed_missing`.
     Raises NotFoundError, BadRowsError and ConflictError, whose ``ids`` are not at the version
     that was expected.
     """
-    return change_many(opened, [*edits], refs=refs, group=group)
+    return change_many(opened, [*edits], refs=refs, group=group, embed=embed)
 
 
 def change_many(
-    opened: Opened, edits: Sequence[MemoryChange], *, refs: bool = True, group: str = ""
+    opened: Opened,
+    edits: Sequence[MemoryChange],
+    *,
+    refs: bool = True,
+    group: str = "",
+    embed: bool = True,
 ) -> list[Memory]:
     """See :func:`edit_many`; for other actions."""
     vault = opened.vault
@@ -96,7 +107,7 @@ def change_many(
         _refuse_stale(befores, named)
         afters = checked_rows(list(zip(befores, named, strict=True)), _changed)
         afters = [_moved(vault, after, edit) for after, edit in zip(afters, named, strict=True)]
-        write(opened, afters, group=group)
+        write(opened, afters, group=group, embed=embed)
         return shown(vault, afters)
 
     return again_if_overtaken(vault, attempt)
@@ -159,11 +170,13 @@ def supersede(
     add_topics: Sequence[str] = (),
     metadata: Mapping[str, Any] | None = None,
     expected_version: int | None = None,
+    embed: bool = True,
 ) -> Memory:
     """Put a new memory in the place of one, which stays and is valid until now: both or neither.
 
-    Title, type, topics and collection are those of the old one where they are not given. Raises
-    NotFoundError, ConflictError (see ``expected_version``), BadInputError.
+    Title, type, topics and collection are those of the old one where they are not given. ``embed``
+    is as in :func:`edit_many`. Raises NotFoundError, ConflictError (see ``expected_version``),
+    BadInputError.
     """
     vault = opened.vault
 
@@ -179,7 +192,7 @@ def supersede(
             metadata=metadata or {},
         )
         new = drafts.memory_from_draft(drafts.with_text_topics(draft), old.collection)
-        write(opened, with_succession(vault, [new]))
+        write(opened, with_succession(vault, [new]), embed=embed)
         return shown(vault, [new])[0]
 
     return again_if_overtaken(vault, attempt)

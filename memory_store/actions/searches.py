@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from memory_store.actions.action import Opened, action
 from memory_store.actions.reads import open_all, resolve
+from memory_store.actions.vaults import embedded
 from memory_store.configuration import typed_vault
 from memory_store.errors import ModelUnavailableError, NotFoundError, SupersededError
 from memory_store.records import (
@@ -24,6 +25,7 @@ from memory_store.records import (
     SearchResponse,
     search_request,
 )
+from memory_store.search.degraded import EmbeddingNow, lacks_vectors
 from memory_store.search.query.language import resolve_mode
 from memory_store.search.query.more_like_this import unknown
 from memory_store.session.code_files import outlined_files, symbols_at
@@ -54,7 +56,7 @@ def search(opened: Opened, /, query: str | SearchRequest = "", **options: Any) -
     Raises BadInputError naming the parameter, LockedError after a lock.
     """
     request = search_request(query, **options)
-    found = _elsewhere(opened, "search", request) or _here(opened, request)
+    found = _with_time_left(opened, _elsewhere(opened, "search", request) or _here(opened, request))
     warning = opened.vault.first_warning()
     return replace(found, degraded=(warning, *found.degraded)) if warning else found
 
@@ -70,7 +72,22 @@ def search_by_places(
     the caller had to take it apart. Raises as :func:`search`.
     """
     found = _elsewhere(opened, "search_by_places", request)
-    return found or _here(opened, request, by_places=True, parsed=parsed)
+    found = found or _here(opened, request, by_places=True, parsed=parsed)
+    return _with_time_left(opened, found)
+
+
+def _with_time_left(opened: Opened, found: SearchResponse) -> SearchResponse:
+    """The answer that says of missing vectors when they will be there, if they are being made."""
+    background = opened.background
+    if background is None or not any(map(lacks_vectors, found.degraded)):
+        return found
+    background.look()
+    lacking = embedded(opened)
+    if not background.running or not lacking.left:
+        return found
+    now = EmbeddingNow(lacking.left, background.seconds_left(lacking.words_left))
+    lines = [now.mends(line) if lacks_vectors(line) else line for line in found.degraded]
+    return replace(found, degraded=tuple(lines))
 
 
 def _elsewhere(opened: Opened, method: str, request: SearchRequest) -> SearchResponse | None:

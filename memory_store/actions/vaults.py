@@ -75,6 +75,11 @@ def _id(opened: Opened, collection: str | None) -> str | None:
 @action(None, writes=False)
 def embedding(opened: Opened) -> Embedding:
     """How many memories have vectors, of how many, and how many words those have."""
+    return embedded(opened)
+
+
+def embedded(opened: Opened) -> Embedding:
+    """See :func:`embedding`."""
     snapshot = opened.vault.snapshot()
     there = snapshot.visible(opened.vault.keyring.readable())
     done = there & ~snapshot.worked_out("unembedded", snapshot.unembedded)

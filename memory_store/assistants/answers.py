@@ -151,6 +151,7 @@ class Updated(Struct, frozen=True, omit_defaults=True):
     type: str = ""
     topics: Sequence[str] = ()
     valid_to: str = ""
+    note: str = ""
 
 
 def size(answer: Any) -> int:

@@ -7,7 +7,7 @@ What a new memory is like is looked for among those that it may read, and nowher
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from memory_store.assistants.assistant import Assistant
 from memory_store.assistants.reads import TITLE, listed
 from memory_store.assistants.task_plan import DUE, day, tick
 from memory_store.errors import BadInputError
-from memory_store.records import Memory, MemoryChange, MemoryDraft, SearchResult
+from memory_store.records import Memory, MemoryChange, MemoryDraft
 from memory_store.store import MemoryStore
 from memory_store.text.token_count import tokens
 
@@ -38,9 +38,7 @@ def add(assistant: Assistant, given: Add) -> WereAdded:
     drafts = [
         _draft(assistant, new) for new, take in zip(given.memories, wanted, strict=True) if take
     ]
-    later = assistant.embed_later if _is_long(drafts) else None
-    if later is not None and assistant.adder.model_state().embedder_name is None:
-        later = None
+    later = _embeds_later(assistant, assistant.adder, [draft.text for draft in drafts])
     added = iter(assistant.adder.add_many(drafts, embed=later is None))
     if later is not None:
         later()
@@ -58,9 +56,16 @@ def add(assistant: Assistant, given: Add) -> WereAdded:
     )
 
 
-def _is_long(drafts: Sequence[MemoryDraft]) -> bool:
-    """Whether embedding them takes longer than a caller should wait."""
-    return sum(tokens(draft.text) for draft in drafts) > FACT
+def _embeds_later(
+    assistant: Assistant, store: MemoryStore, texts: Sequence[str]
+) -> Callable[[], None] | None:
+    """What begins to embed, where embedding these texts takes longer than a caller should wait.
+
+    ``None``: they are embedded before the answer.
+    """
+    if assistant.embed_later is None or sum(map(tokens, texts)) <= FACT:
+        return None
+    return assistant.embed_later if store.model_state().embedder_name is not None else None
 
 
 def update(assistant: Assistant, given: Update) -> Updated:
@@ -86,11 +91,15 @@ def update(assistant: Assistant, given: Update) -> Updated:
     if given.due is not None or given.tick:
         change = _planned(store.get(given.id, refs=False), given, change)
     memory: Memory | None = None
+    later = _embeds_later(assistant, store, [change.text or ""])
     if change != MemoryChange(given.id, expected_version=given.version):
-        (memory,) = store.edit_many([change], refs=False)
+        (memory,) = store.edit_many([change], refs=False, embed=later is None)
     if given.done is not None:
         memory = (store.done if given.done else store.reopen)(given.id)
-    return _shown(memory or store.get(given.id, refs=False))
+    if later is not None:
+        later()
+    shown = _shown(memory or store.get(given.id, refs=False))
+    return shown if later is None else replace(shown, note=SHORTLY)
 
 
 def _planned(memory: Memory, given: Update, change: MemoryChange) -> MemoryChange:
@@ -136,9 +145,9 @@ def _near(store: MemoryStore, new: New) -> tuple[Sequence[Listed], Sequence[List
     meaning with another number in it (another rent, another day) says something else.
     """
     words = _words(new.text)
-    near = {row.id: row.vector_score or 0.0 for row in _alike(store, re.findall(r"\w+", new.text))}
+    near = {id_: cosine or 0.0 for id_, cosine in _alike(store, re.findall(r"\w+", new.text))}
     known, older = [], []
-    for memory in [store.get(id_, refs=False) for id_ in near]:
+    for memory in store.found_again([*near]):
         said = _words(memory.text)
         same = near[memory.id] >= KNOWN and _numbers(words) == _numbers(said)
         if same or _shared(words, said) >= SHARED:
@@ -148,15 +157,15 @@ def _near(store: MemoryStore, new: New) -> tuple[Sequence[Listed], Sequence[List
     return listed(known), listed(older)
 
 
-def _alike(store: MemoryStore, words: Sequence[str]) -> Iterator[SearchResult]:
-    """Results that are near in words, and those near in meaning."""
+def _alike(store: MemoryStore, words: Sequence[str]) -> Iterator[tuple[str, float | None]]:
+    """Ids of memories that are near in words, and of those near in meaning with their cosine."""
     text = " ".join(words)  # no mark of the query language
     modes = ("keyword", "vector") if store.embedding().done else ("keyword",)
     for mode, length in zip(modes, (COMPARED_WORDS, COMPARED), strict=False):
         if said := text[:length].strip():
-            yield from store.search(
-                said, mode=mode, limit=NEIGHBOURS, rerank=False, expand=False
-            ).rows
+            found = store.rank(said, mode=mode, depth=NEIGHBOURS, rerank=False, expand=False)
+            ids = (one for one, _ in found.results[:NEIGHBOURS])
+            yield from zip(ids, found.cosines, strict=False)
 
 
 def _words(text: str) -> list[str]:
@@ -175,13 +184,19 @@ def _shared(one: Sequence[str], other: Sequence[str]) -> float:
 
 def _superseded(assistant: Assistant, given: Update) -> Updated:
     """A new memory in the place of an old one, which stays, and is valid until now."""
-    new = assistant.editor.supersede(
+    store, text = assistant.editor, given.supersede or ""
+    later = _embeds_later(assistant, store, [text])
+    new = store.supersede(
         given.id,
-        given.supersede or "",
+        text,
         title=given.title,
         type=given.type,
         add_topics=tuple(given.add_topics),
         metadata={"by": assistant.name},
         expected_version=given.version,
+        embed=later is None,
     )
-    return Updated(new.id, version=new.version, supersedes=new.supersedes or "")
+    if later is not None:
+        later()
+    note = "" if later is None else SHORTLY
+    return Updated(new.id, version=new.version, supersedes=new.supersedes or "", note=note)

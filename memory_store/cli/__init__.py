@@ -71,6 +71,7 @@ GROUPS = {
         "audit": ("maintenance", "Show the audit trail: who opened how many memories, and when."),
         "stats": ("maintenance", "Show sizes and counts."),
         "storage": ("databases", "Print what a PostgreSQL database needs to hold vaults."),
+        "shard": ("shard", "Hold a part of a large vault's index for the nodes that search it."),
     },
     "For programs": {
         "completion": ("completion", "Let the Tab key complete commands and names."),

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import asdict
+from msgspec import convert
+from msgspec.structs import asdict, replace
 
 from memory_store.cli.failures import EXIT_FAILED, EXIT_INTERRUPTED
 from memory_store.cli.options import (
     TYPE_NAMES,
+    Steps,
+    go_on_beside,
     json_option,
     key_value_pairs,
     text_or_stdin,
@@ -24,17 +30,41 @@ from memory_store.cli.rows import write_answer, write_json
 from memory_store.cli.terminal import memories, printable_line
 from memory_store.cli.vault_argument import VaultCommand
 from memory_store.configuration import typed_vault
-from memory_store.records import ImportReport
+from memory_store.errors import LockedError
+from memory_store.records import Embedding, ImportReport
 
 if TYPE_CHECKING:
+    from memory_store.cli.kept import KeptSteps
     from memory_store.store import MemoryStore
 
 
 class ImportCommand(VaultCommand):
-    """Takes databases, too, as sources of memories."""
+    """Takes databases, too, as sources of memories. Where a keeper has the vault open, that reads
+    and writes beside other commands, and here is shown what it says."""
 
     takes_files = True
 
+    def invoke(self, ctx: click.Context) -> Any:
+        from memory_store.cli.kept import steps_by_keeper
+
+        steps = steps_by_keeper(ctx)
+        if steps is None:
+            return super().invoke(ctx)
+        with closing(steps):
+            return self.show(steps, ctx.params)
+
+    def show(self, steps: KeptSteps, given: Mapping[str, Any]) -> None:
+        """Show what a keeper says of an import."""
+        chosen = {name: given[name] for name in ("dry_run", "verbose", "as_json")}
+        _show(partial(_report_of, steps, given["paths"]), given["database"], **chosen)
+
+
+STDIN = "-"
+KINDS = {"in_words": ImportReport, "embedding": Embedding}
+"""What a step says that is a record."""
+
+Heard = Callable[..., None]
+"""Takes the name of a step of an import, and what it says."""
 
 MOST_NAMED = 10  # of what an import forgot, unless all of it is asked for
 SAME_NAMED = 3  # of what failed for one reason
@@ -91,42 +121,107 @@ def import_(
 
     if not (no_embed or options["dry_run"]):
         no_embed = offer_model(chosen_embedder(store.embedder_name()), store.path)
-    request = ImportRequest.of_paths(paths, topics=topic, embed=not no_embed, **options)
+    named = [one if str(one) == STDIN else one.absolute() for one in paths]
+    beside = go_on_beside() if Path(STDIN) not in paths else None
+    request = ImportRequest.of_paths(
+        paths if beside is None else named, topics=topic, embed=not no_embed, **options
+    )
+
+    def run(heard: Heard) -> ImportReport:
+        job = ImportJob(
+            request=request,
+            progress=partial(heard, "progress"),
+            embedded=partial(heard, "embedded"),
+            embedding=partial(heard, "embedding"),
+            words_first=True,
+            in_words=partial(heard, "in_words"),
+        )
+        return store.run_import(job)
+
+    if beside is not None:
+        beside.append(Steps(lambda step, _: step("report", run(step))))
+        return
+    _show(run, store.path, dry_run=request.dry_run, verbose=verbose, as_json=as_json)
+
+
+def _report_of(steps: KeptSteps, paths: Sequence[Path], heard: Heard) -> ImportReport:
+    """What a keeper reports in the end; all that it says before is ``heard``."""
+    for name, said in steps:
+        if name == "report":
+            return kept_report(said[0], paths)
+        if name == "progress":
+            said[0] = _as_typed(said[0], paths)
+        kind = KINDS.get(name)
+        heard(name, *(said if kind is None else [convert(said[0], kind)]))
+    raise LockedError("the vault was locked meanwhile")
+
+
+def kept_report(said: Any, paths: Sequence[Path]) -> ImportReport:
+    """A keeper's report; what it names below ``paths`` is named as these were typed."""
+    report = convert(said, ImportReport)
+    return replace(
+        report,
+        **{
+            field: tuple((_as_typed(name, paths), why) for name, why in getattr(report, field))
+            for field in ("failures", "skips", "warnings")
+        },
+        moved=tuple((old, _as_typed(new, paths)) for old, new in report.moved),
+    )
+
+
+def _as_typed(name: str, paths: Sequence[Path]) -> str:
+    """A keeper is in another folder, and is given whole paths."""
+    from memory_store.importing.source_file import shown
+
+    for path in sorted(paths, key=lambda one: -len(str(one))):
+        whole = shown(path.absolute())
+        if path == Path() and name.startswith(f"{whole}{os.sep}"):
+            return name[len(whole) + 1 :]
+        if name.startswith(whole):
+            return shown(path) + name[len(whole) :]
+    return name
+
+
+def _show(
+    run: Callable[[Heard], ImportReport],
+    database: Path,
+    *,
+    dry_run: bool,
+    verbose: bool,
+    as_json: bool,
+) -> None:
+    """Show how far an import is, and what came of it; the exit code."""
     written: list[ImportReport] = []
     try:
         with Progress() as progress:
 
-            def in_words(report: ImportReport) -> None:
-                written.append(report)
-                progress.in_words(report.imported + report.replaced)
+            def heard(name: str, *said: Any) -> None:
+                if name == "in_words":
+                    written.append(said[0])
+                    progress.in_words(said[0].imported + said[0].replaced)
+                elif name == "progress":
+                    progress(*said)
+                else:
+                    (progress.embedded if name == "embedded" else progress.embedding)(*said)
 
-            report = store.run_import(
-                ImportJob(
-                    request=request,
-                    progress=progress,
-                    embedded=progress.embedded,
-                    embedding=progress.embedding,
-                    words_first=True,
-                    in_words=in_words,
-                )
-            )
+            report = run(heard)
     except KeyboardInterrupt:
         if not written:
             click.echo(
                 "Stopped. What was imported so far is kept: run it again to go on.", err=True
             )
             sys.exit(EXIT_INTERRUPTED)
-        _print_report(written[0], request.dry_run, verbose)
+        _print_report(written[0], dry_run, verbose)
         click.echo(
             "Stopped while embedding. All of it can be searched by words and topics; for search by "
-            f"meaning go on with: memory-store reindex{typed_vault(store.path)}",
+            f"meaning go on with: memory-store reindex{typed_vault(database)}",
             err=True,
         )
         sys.exit(EXIT_INTERRUPTED)
     if as_json:
-        write_json(report_object(report, request.dry_run))
+        write_json(report_object(report, dry_run))
     else:
-        _print_report(report, request.dry_run, verbose)
+        _print_report(report, dry_run, verbose)
     if report.failed:
         sys.exit(EXIT_FAILED)
 

@@ -7,19 +7,27 @@ goes on with them here (a language model, a choice) runs with this process's own
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from typing import Any
 
 import click
 import msgspec
 from msgspec import Struct
 
-from memory_store.cli.terminal import is_elsewhere
+from memory_store.cli.terminal import is_elsewhere, printable_line
+from memory_store.cli.vault_argument import TYPED
 from memory_store.errors import BadInputError, LockedError
 from memory_store.keeper import client
+from memory_store.keeper.frames import BrokenError
 from memory_store.records import Memory, SearchResponse
 
-TYPED = "memory-store: the words after the command"
+FAILED = "failed"
+"""The step that ends a command: a message, and the exit code."""
+
+
+KeptSteps = Generator[tuple[str, list[Any]], None, None]
+"""The steps of a command that a keeper does: to close it stops the command."""
 
 
 class Found(Struct, frozen=True):
@@ -78,6 +86,48 @@ def done_by_keeper(words: Sequence[str]) -> int:
     if code is None:
         raise LockedError(f"the vault was locked meanwhile. Try: memory-store {' '.join(words)}")
     return code
+
+
+def found_by_words(words: Sequence[str], given: str) -> Found | None:
+    """What a keeper finds by a command that reads standard input; ``None`` where none does it.
+
+    Raises BadInputError where it is refused.
+    """
+    answered = client.printed([*words], given.encode(), quiet=True) if given.strip() else None
+    if answered is None:
+        return None
+    code, out, err = answered
+    if code:
+        raise BadInputError(err.decode("utf-8", "replace").strip().removeprefix("Error: "))
+    return msgspec.json.decode(out, type=Found)
+
+
+def steps_by_keeper(ctx: click.Context) -> KeptSteps | None:
+    """The steps of this command, which a keeper does beside others; ``None`` where none does it.
+
+    Ends this command where the keeper refuses it, or has done it already.
+    """
+    if is_elsewhere() or ctx.find_root().params.get("no_keeper") or ctx.command.name is None:
+        return None
+    followed = client.followed([ctx.command.name, *ctx.meta[TYPED]])
+    if isinstance(followed, int):
+        ctx.exit(followed)
+    return None if followed is None else _heard(ctx, followed)
+
+
+def _heard(ctx: click.Context, steps: KeptSteps) -> KeptSteps:
+    try:
+        with closing(steps):
+            for name, said in steps:
+                if name == FAILED:
+                    message, code = said
+                    click.echo(f"Error: {printable_line(message)}", err=True)
+                    ctx.exit(code)
+                yield name, said
+    except BrokenError:
+        raise LockedError(
+            "the vault was locked meanwhile. What was imported so far is kept: run it again"
+        ) from None
 
 
 def _answered(ctx: click.Context, given: str) -> tuple[int, bytes, str] | None:

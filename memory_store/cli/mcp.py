@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from memory_store.assistants.assistant import Access
     from memory_store.store import MemoryStore
 
+SURFACES = ("mcp", "llm")
+"""What an assistant asks through, for the audit trail."""
 INSTALL, DOCTOR = "install", "doctor"
 CLIENT_NAMES = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode", "zed")
 
@@ -43,6 +45,7 @@ class McpCommand(VaultCommand):
 @click.option("--collection", multiple=True, metavar="NAME", help="It sees only this collection")
 @click.option("--name", metavar="NAME", help="Whose memories are marked as: by (default: client)")
 @click.option("--print", "only_print", is_flag=True, help="install: show the entry, write nothing")
+@click.option("--surface", type=click.Choice(SURFACES), default=SURFACES[0], hidden=True)
 @key_file_option()
 def mcp(
     database: Path,
@@ -54,6 +57,7 @@ def mcp(
     collection: tuple[str, ...],
     name: str | None,
     only_print: bool,
+    surface: str,
     key_file: Path | None,
 ) -> None:
     """Give an assistant your memories, as an MCP server.
@@ -80,7 +84,7 @@ def mcp(
         return
     access: Access = "write" if write else "append" if append_only else "read"
     if action is None:
-        _serve(database, access, collection, name or "assistant", key_file)
+        _serve(database, access, collection, name or "assistant", key_file, surface)
         return
     if client is None:
         raise BadInputError(f"install: name an assistant: {', '.join(CLIENT_NAMES)}", "client")
@@ -90,7 +94,12 @@ def mcp(
 
 
 def _serve(
-    database: Path, access: Access, collection: tuple[str, ...], name: str, key_file: Path | None
+    database: Path,
+    access: Access,
+    collection: tuple[str, ...],
+    name: str,
+    key_file: Path | None,
+    surface: str,
 ) -> None:
     from memory_store.assistants import require_sdk
     from memory_store.unlocking import open_store
@@ -101,7 +110,7 @@ def _serve(
     from memory_store.assistants.trail import Trail
 
     def serving(store: MemoryStore, embed: Callable[[], None] | None) -> Serving:
-        trail = Trail(store, name)
+        trail = Trail(store, name, surface)
         assistant = Assistant(
             only(store, collection),
             access,

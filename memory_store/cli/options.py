@@ -18,7 +18,7 @@ import click
 from click.core import ParameterSource
 from msgspec import Struct, field
 
-from memory_store.cli.terminal import HereOnly, printable_line
+from memory_store.cli.terminal import HereOnly, is_elsewhere, printable_line
 from memory_store.cli.vault_argument import (
     EVERYDAY,
     FILTERS,
@@ -127,6 +127,13 @@ Serving = Callable[..., None]
 """Serves an assistant on two streams that it is given, until the first one ends."""
 
 
+class Steps(Struct, frozen=True):
+    """Work that goes on beside other commands. ``run`` is given what takes the name of each step
+    with what it says, and what says whether to stop."""
+
+    run: Callable[[Callable[..., None], Callable[[], bool]], None]
+
+
 class Lent(Struct, frozen=True):
     """An open vault that commands are done on one after another: see ``keeper_process``.
 
@@ -137,7 +144,7 @@ class Lent(Struct, frozen=True):
 
     store: Any
     key_files: tuple[str, ...]
-    later: list[Serving] = field(default_factory=list)
+    later: list[Serving | Steps] = field(default_factory=list)
     embed: Callable[[], None] | None = None
 
     def to(
@@ -149,6 +156,12 @@ class Lent(Struct, frozen=True):
             raise HereOnly("vault")
         named_as.set(database)
         return nullcontext(self.store)
+
+
+def go_on_beside() -> list[Serving | Steps] | None:
+    """Where a command leaves what goes on beside others; ``None`` where it does all itself."""
+    lent = click.get_current_context().find_object(Lent)
+    return lent.later if lent is not None and is_elsewhere() else None
 
 
 def unlocked(

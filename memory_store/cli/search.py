@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from memory_store.cli.kept import TYPED, Found, done_by_keeper, hand_over, search_by_keeper
+from memory_store.cli.kept import Found, done_by_keeper, hand_over, search_by_keeper
 from memory_store.cli.options import (
     SCOPE,
     Lent,
@@ -27,7 +27,7 @@ from memory_store.cli.options import (
 )
 from memory_store.cli.rows import write_json, write_rows
 from memory_store.cli.terminal import SHORT_ID, here_only, is_elsewhere, printable_line
-from memory_store.cli.vault_argument import VaultCommand, names_a_vault
+from memory_store.cli.vault_argument import TYPED, VaultCommand, names_a_vault
 from memory_store.errors import BadInputError
 from memory_store.records import RESULT_COLUMNS, SearchResult, search_request
 

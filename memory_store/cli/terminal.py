@@ -176,6 +176,8 @@ def unlinked(text: str) -> str:
 
 def width(text: str) -> int:
     """Terminal cells ``text`` takes: two for East Asian wide characters, none for accents."""
+    if text.isascii():
+        return len(text)
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text

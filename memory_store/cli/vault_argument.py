@@ -17,6 +17,7 @@ from memory_store.addresses import is_address, refuse_password, vault_path
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 SUFFIX = ".db"
+TYPED = "memory-store: the words after the command"
 
 
 class VaultPath(click.ParamType[Path]):
@@ -83,6 +84,7 @@ class VaultCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if ctx.resilient_parsing and args and args[-1].startswith("-"):
             args = args[:-1]  # its value is still to come: the Tab key was pressed for it
+        ctx.meta.setdefault(TYPED, list(args))
         given = self._given(ctx, args)
         if self.needs_none(args):
             args = [os.devnull, *args]

@@ -6,6 +6,8 @@ Boundary: a log is kept, so that it gets figures alone; the names of files are s
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from time import strftime
 from typing import TYPE_CHECKING, Any
@@ -14,20 +16,31 @@ import click
 
 from memory_store.cli.imports import (
     ImportCommand,
+    kept_report,
     print_degraded,
     print_names,
     print_reasons,
     report_object,
 )
-from memory_store.cli.options import TYPE_NAMES, json_option, vault_command
+from memory_store.cli.options import TYPE_NAMES, Steps, go_on_beside, json_option, vault_command
 from memory_store.cli.rows import write_rows
+from memory_store.records import ImportReport
 
 if TYPE_CHECKING:
-    from memory_store.records import ImportReport
+    from memory_store.cli.kept import KeptSteps
     from memory_store.store import MemoryStore
 
 
-@vault_command(cls=ImportCommand)
+class WatchCommand(ImportCommand):
+    """The keeper follows the folders; it counts as use until you stop it."""
+
+    def show(self, steps: KeptSteps, given: Mapping[str, Any]) -> None:
+        """Show the reports that a keeper makes."""
+        reports = (kept_report(said[0], given["paths"]) for _, said in steps)
+        _show(reports, as_json=given["as_json"])
+
+
+@vault_command(cls=WatchCommand)
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--collection", metavar="NAME", help="Collection to import into")
 @click.option("--type", metavar="NAME", help=f"Type of what is imported: {TYPE_NAMES}")
@@ -69,8 +82,23 @@ def watch(
     the trash; with --keep the file is named, and its memory kept. Without PATH it follows every
     known source. A server may have the vault open meanwhile.
     """
+    beside = go_on_beside()
+    named = paths if beside is None else [one.absolute() for one in paths]
+    begun = partial(store.watch, named, topics=topic, embed=not no_embed, **options)
+    if beside is None:
+        _show(begun(), as_json=as_json)
+        return
+
+    def run(step: Callable[..., None], stopped: Callable[[], bool]) -> None:
+        for report in begun(stopped=stopped):
+            step("report", report)
+
+    beside.append(Steps(run))
+
+
+def _show(reports: Iterator[ImportReport], *, as_json: bool) -> None:
     try:
-        for report in store.watch(paths, topics=topic, embed=not no_embed, **options):
+        for report in reports:
             if as_json:
                 write_rows("nl", [report_object(report, False)], ())
                 sys.stdout.flush()

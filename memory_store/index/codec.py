@@ -111,10 +111,14 @@ def _no_extras(kind: str) -> Buffer:
 
 
 def decode(
-    main: Buffer, vectors: Part, pairs: Part, extra: Callable[[str], Buffer] = _no_extras
+    main: Buffer,
+    vectors: Part,
+    pairs: Part,
+    extra: Callable[[str], Buffer] = _no_extras,
+    kept: Callable[[Segment], Segment] | None = None,
 ) -> Segment:
     """The segment in ``main``; its vectors, pairs and extra parts (which ``extra`` fetches by
-    kind) are read when first asked for.
+    kind) are read when first asked for. ``kept`` makes of the segment what is kept of it.
 
     Pass ``bytearray``s to let raw columns and vectors be views into them, so that wiping the
     segment wipes them too; ``bytes`` are copied. Raises ``ValueError`` when ``main`` is not valid.
@@ -161,6 +165,7 @@ def decode(
         kinds=kinds,
         partial=partial,
     )
+    segment = segment if kept is None else kept(segment)
     extras = {
         kind: Late(functools.partial(_decode_extra, extra, kind, segment))
         for kind in kinds

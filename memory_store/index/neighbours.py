@@ -18,6 +18,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from memory_store.index.layout import unit_rows
+from memory_store.index.shard_questions import Vectors
 from memory_store.index.snapshot import Snapshot
 
 GAP = 3_600.0  # seconds: memories further apart in time were not written down together
@@ -152,8 +153,8 @@ def _cosines(snapshot: Snapshot, first: Ordinals, second: Ordinals) -> npt.NDArr
     """The cosines of pairs, by first windows; pairs without vectors, or of two models, left out."""
     found = [np.zeros(0, np.float32)]
     for dimensions in snapshot.all_dimensions:
-        left, known = _first_windows(snapshot, first, dimensions)
-        right, known_too = _first_windows(snapshot, second, dimensions)
+        left, known = first_windows(snapshot, first, dimensions)
+        right, known_too = first_windows(snapshot, second, dimensions)
         both = known & known_too
         pairs = left[both], right[both]
         found.append(np.einsum("ij,ij->i", *pairs))
@@ -162,12 +163,21 @@ def _cosines(snapshot: Snapshot, first: Ordinals, second: Ordinals) -> npt.NDArr
     return np.concatenate(found)
 
 
-def _first_windows(
+def first_windows(
     snapshot: Snapshot, ordinals: Ordinals, dimensions: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
     """The vector of each document's first window, and whether it has one of those dimensions."""
     vectors = np.zeros((len(ordinals), dimensions), np.float32)
     known = np.zeros(len(ordinals), np.bool_)
+    if snapshot.shards is not None:
+        asking = Vectors(ordinals.astype("<i4").tobytes(), dimensions, first=True)
+        found, taken = snapshot.shards.ask(snapshot, asking)
+        by_ordinal = np.full(snapshot.size, -1, np.int32)
+        by_ordinal[found] = np.arange(len(found))
+        places = by_ordinal[ordinals]
+        known = places >= 0
+        vectors[known] = unit_rows(taken)[places[known]]
+        return vectors, known
     for part in snapshot.parts:
         segment = part.segment
         if not segment.windows or segment.dimensions != dimensions:

@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from memory_store.index.columns import Array
 from memory_store.index.layout import packed_signs, unit_rows
+from memory_store.index.shard_questions import Cosines, WindowCosines
 from memory_store.index.snapshot import Mask, Part, Snapshot
 from memory_store.index.vectors import VectorHits
 
@@ -168,6 +169,11 @@ def best_cosines(
     ``ordinals`` ascend. Vectors of another length than the query's are none.
     """
     found = np.full(len(ordinals), np.nan)
+    if snapshot.shards is not None:
+        asking = Cosines(*map(_sent, (query, ordinals)))
+        known, cosines = snapshot.shards.ask(snapshot, asking)
+        found[np.searchsorted(ordinals, known)] = cosines
+        return found
     cuts = np.searchsorted(ordinals, [part.base for part in snapshot.parts]).tolist()
     for part, start, end in zip(snapshot.parts, cuts, [*cuts[1:], len(ordinals)], strict=True):
         segment = part.segment
@@ -188,6 +194,39 @@ def best_cosines(
         block.fill(0)
         found[start + held] = np.maximum.reduceat(cosines, each)
     return found
+
+
+def window_cosines(
+    snapshot: Snapshot,
+    query: npt.NDArray[np.float32],
+    ordinals: npt.NDArray[np.integer[Any]],
+    windows: npt.NDArray[np.integer[Any]],
+) -> npt.NDArray[np.float32]:
+    """float32 [n]: the cosine of a window of each of ``ordinals`` (ascending) with the query, the
+    windows counted from 0 in their documents. All have vectors as long as the query's."""
+    if snapshot.shards is not None:
+        found = np.zeros(len(ordinals), np.float32)
+        asking = WindowCosines(*map(_sent, (query, ordinals, windows)))
+        places, cosines = snapshot.shards.ask(snapshot, asking)
+        found[places] = cosines
+        return found
+    pieces = [np.zeros(0, np.float32)]
+    cuts = np.searchsorted(ordinals, [part.base for part in snapshot.parts]).tolist()
+    for part, start, end in zip(snapshot.parts, cuts, [*cuts[1:], len(ordinals)], strict=True):
+        segment = part.segment
+        if start < end:
+            rows = segment.window_offsets[ordinals[start:end] - part.base] + windows[start:end]
+            taken = segment.vectors[rows]
+            unit = unit_rows(taken)
+            pieces.append(np.einsum("ij,j->i", unit, query))
+            taken.fill(0)  # freed memory keeps what stood in it, past a lock
+            unit.fill(0)
+    return np.concatenate(pieces)
+
+
+def _sent(numbers: npt.NDArray[Any]) -> bytes:
+    kind = "<f4" if numbers.dtype.kind == "f" else "<i4"
+    return np.ascontiguousarray(numbers, kind).tobytes()
 
 
 def best_windows(

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from memory_store.index.layout import Segment, unit_rows
+from memory_store.index.shard_questions import Shards, Vectors
 from memory_store.index.topics import TopicGroup, with_topic
 from memory_store.records import DONE_SUFFIX
 from memory_store.text.identifiers import CODE
@@ -89,12 +90,15 @@ class Snapshot:
         *,
         stale: Sequence[bool] = (),
         untagged: Collection[str] = (),
+        shards: Shards | None = None,
     ) -> None:
         """From ``(segment, alive, collection id)`` triples. The masks must not change later.
 
         ``stale`` says of each whether it was made with other settings than its collection has now
-        (default: none was). ``untagged`` are collections of before rows had tags.
+        (default: none was). ``untagged`` are collections of before rows had tags. ``shards`` have
+        the words and vectors of its memories, where it has not.
         """
+        self.shards = shards
         self.untagged = frozenset(untagged)
         self.parts: tuple[Part, ...] = tuple(_placed(parts, stale))
         segments = [part.segment for part in self.parts]
@@ -142,6 +146,7 @@ class Snapshot:
                     [(part.segment, part.alive, part.collection) for part in chosen],
                     stale=[part.stale for part in chosen],
                     untagged=self.untagged,
+                    shards=self.shards,
                 )
                 found.limited = True
             self._limited.move_to_end(wanted)
@@ -355,6 +360,9 @@ class Snapshot:
     def stored_vectors(self, ordinal: int) -> npt.NDArray[np.float16]:
         """The document's vectors bit by bit as they are kept, float16 [windows, dimensions]."""
         segment, rows = self._window_rows(ordinal)
+        if self.shards is not None:
+            one = np.array([ordinal], "<i4").tobytes()
+            return self.shards.ask(self, Vectors(one, segment.dimensions, first=False))[1]
         return segment.vectors[rows].copy()
 
     def _window_rows(self, ordinal: int) -> tuple[Segment, slice]:

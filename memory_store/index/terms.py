@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Sequence
 from itertools import accumulate, chain, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,15 @@ from msgspec import Struct
 
 from memory_store.index.columns import Array
 from memory_store.index.layout import Postings
+from memory_store.index.shard_questions import (
+    Coverage,
+    Frequencies,
+    Group,
+    Holders,
+    PairCounts,
+    PairHolders,
+    Scores,
+)
 from memory_store.index.snapshot import HashGroup, Mask, Part, Snapshot
 
 K1 = 1.2  # SQLite, ext/fts5/fts5_aux.c: fts5Bm25Function
@@ -32,6 +41,7 @@ WORTH_A_TABLE = 4  # look-ups before it is made: it costs as much as fifteen of 
 FEW_SEGMENTS = 2  # up to here they are asked one by one
 
 Hashes = npt.NDArray[np.uint64]
+_NOTHING = np.zeros(0, np.int32), np.zeros(0)
 Piece = tuple[int, Array, Array, Array]
 """The postings of one word in one segment: where its rows begin, the rows, how often the word
 stands in their titles and bodies. A plain tuple: sixty are made in a search.
@@ -49,15 +59,16 @@ class Matches(Struct, frozen=True, eq=False):
     """Where the words of a query stand: a row for each word and each document that holds it.
 
     ``ordinals`` intp, ``titles`` and ``bodies`` float64 (how often the word stands there), all
-    [rows], the rows of the first word first; ``frequencies`` counts the rows of each word, and
-    ``documents`` all that were looked through. Only living documents of the visible collections
-    are there.
+    [rows], the rows of the first word first, as many of each as ``rows`` says; ``frequencies``
+    says how many documents hold each word, those on other shards too, and ``documents`` how many
+    there are. Only living documents of the visible collections are there.
     """
 
     groups: Sequence[HashGroup]
     visible: Collection[str] | None
     documents: int
     frequencies: tuple[int, ...]
+    rows: tuple[int, ...]
     ordinals: npt.NDArray[np.intp]
     titles: npt.NDArray[np.float64]
     bodies: npt.NDArray[np.float64]
@@ -66,7 +77,12 @@ class Matches(Struct, frozen=True, eq=False):
 def look_up(
     snapshot: Snapshot, groups: Sequence[HashGroup], visible: Collection[str] | None = None
 ) -> Matches:
-    """The postings of some words, from all segments. Each group is one word."""
+    """The postings of some words, from all segments. Each group is one word.
+
+    Where they are on shards, there is only how many documents hold each word.
+    """
+    if snapshot.shards is not None:
+        return _frequencies(snapshot, groups, visible)
     hits = _hits(snapshot, groups, visible)
     rows = [sum([len(docs) for _, docs, _, _ in found]) for found in hits]
     pieces = list(zip(*chain.from_iterable(hits), strict=True)) or [()] * 4
@@ -80,10 +96,48 @@ def look_up(
         owners = np.repeat(np.arange(len(groups)), rows)[living]
         rows = np.bincount(owners, minlength=len(groups)).tolist()
         docs, titles, bodies = docs[living], titles[living], bodies[living]
-    documents = snapshot.total
-    if visible is not None:
-        documents = int(np.count_nonzero(snapshot.visible(visible)))
-    return Matches(groups, visible, documents, tuple(rows), docs, titles, bodies)
+    held, documents = tuple(rows), _documents(snapshot, visible)
+    return Matches(groups, visible, documents, held, held, docs, titles, bodies)
+
+
+def _documents(snapshot: Snapshot, visible: Collection[str] | None) -> int:
+    if visible is None:
+        return snapshot.total
+    return int(np.count_nonzero(snapshot.visible(visible)))
+
+
+def _frequencies(
+    snapshot: Snapshot, groups: Sequence[HashGroup], visible: Collection[str] | None
+) -> Matches:
+    """What shards know of some words, added up: BM25's first phase."""
+    assert snapshot.shards is not None
+    counts = np.zeros(0, np.int64)
+    if groups:
+        asking = Frequencies(sent(groups), None if visible is None else tuple(visible))
+        (counts,) = snapshot.shards.ask(snapshot, asking)
+    sums = tuple(counts.reshape(-1, len(groups)).sum(0).tolist()) if groups else ()
+    none = np.zeros(0)
+    return Matches(
+        groups,
+        visible,
+        _documents(snapshot, visible),
+        sums,
+        (0,) * len(groups),
+        np.zeros(0, np.intp),
+        none,
+        none,
+    )
+
+
+def _asked(found: Matches) -> dict[str, Any]:
+    """The words of a question to shards, with the sums of the first phase."""
+    visible = None if found.visible is None else tuple(found.visible)
+    return {"groups": sent(found.groups), "visible": visible, "frequencies": found.frequencies}
+
+
+def sent(groups: Sequence[HashGroup]) -> tuple[Group, ...]:
+    """Words as they are sent to shards."""
+    return tuple({one: tuple(map(int, hashes)) for one, hashes in g.items()} for g in groups)
 
 
 def keyword_scores(
@@ -123,10 +177,16 @@ def bm25(
     """
     if title_weight <= 0:
         raise ValueError("title_weight must be above 0")
+    if snapshot.shards is not None:
+        asking = Scores(**_asked(found), k1=k1, b=b, title_weight=title_weight)
+        ordinals, scores = snapshot.shards.ask(snapshot, asking) if found.groups else _NOTHING
+        order = np.argsort(ordinals)
+        order = order if mask is None else order[mask[ordinals[order]]]
+        return Scored(ordinals[order], scores[order])
     norms = _norms(snapshot, found.visible, k1, b)[found.ordinals]
     counts = found.bodies + title_weight * found.titles
     idfs = np.array([_idf(found.documents, frequency) for frequency in found.frequencies])
-    shares = np.repeat(idfs, found.frequencies) * ((counts * (k1 + 1.0)) / (counts + norms))
+    shares = np.repeat(idfs, found.rows) * ((counts * (k1 + 1.0)) / (counts + norms))
     scores = _added_up(found.ordinals, shares, snapshot.size)
     held = scores > 0
     ordinals = np.flatnonzero(held if mask is None else held & mask)
@@ -159,12 +219,19 @@ def covered(snapshot: Snapshot, found: Matches, ordinals: Array) -> npt.NDArray[
     (never below 0), since shares need a scale without floor. A group that has no hash for a
     collection does not count there.
     """
+    if snapshot.shards is not None:
+        wanted = np.unique(ordinals).astype("<i4")
+        asking = Coverage(**_asked(found), ordinals=wanted.tobytes())
+        known, values = snapshot.shards.ask(snapshot, asking) if found.groups else _NOTHING
+        by_ordinal = np.zeros(snapshot.size)
+        by_ordinal[known] = values
+        return by_ordinal[ordinals]
     idfs = [math.log1p((found.documents - n + 0.5) / (n + 0.5)) for n in found.frequencies]
     totals = [0.0] * len(snapshot.collections)
     for group, idf in zip(found.groups, idfs, strict=True):
         for code, collection in enumerate(snapshot.collections):
             totals[code] += idf if group.get(collection) else 0.0
-    weights = np.repeat(np.array(idfs), found.frequencies)
+    weights = np.repeat(np.array(idfs), found.rows)
     held = _added_up(found.ordinals, weights, snapshot.size)[ordinals]
     total = np.array(totals)[snapshot.collection_codes[ordinals]]
     shares: npt.NDArray[np.float64] = np.divide(held, total, out=held, where=total > 0)
@@ -174,7 +241,11 @@ def covered(snapshot: Snapshot, found: Matches, ordinals: Array) -> npt.NDArray[
 def has_term(snapshot: Snapshot, group: HashGroup, ordinals: Array | None = None) -> Mask:
     """Whether each document of ``ordinals`` (``None``: of the snapshot) holds the word."""
     held = np.zeros(snapshot.size, dtype=bool)
-    (hits,) = _hits(snapshot, [group], None)
+    hits: list[Piece] = []
+    if snapshot.shards is not None:
+        held[snapshot.shards.ask(snapshot, Holders(*sent([group])))[0]] = True
+    else:
+        (hits,) = _hits(snapshot, [group], None)
     for base, docs, _, _ in hits:
         held[docs.astype(np.intp) + base] = True
     return held if ordinals is None else held[ordinals]
@@ -184,6 +255,8 @@ def unheld(
     snapshot: Snapshot, groups: Sequence[HashGroup], visible: Collection[str] | None
 ) -> list[bool]:
     """Whether no living document of the visible collections (``None``: of any) holds each word."""
+    if snapshot.shards is not None:
+        return [not held for held in _frequencies(snapshot, groups, visible).frequencies]
     return [
         not any(snapshot.alive[docs.astype(np.intp) + base].any() for base, docs, _, _ in pieces)
         for pieces in _hits(snapshot, groups, visible)
@@ -196,6 +269,9 @@ def has_pair(snapshot: Snapshot, pair: HashGroup, ordinals: Array | None = None)
     ``pair`` maps collection ids to the uint64 hashes that stand for the pair there.
     """
     held = np.zeros(snapshot.size, dtype=bool)
+    if snapshot.shards is not None:
+        held[snapshot.shards.ask(snapshot, PairHolders(*sent([pair])))[0]] = True
+        return held if ordinals is None else held[ordinals]
     for part in snapshot.parts:
         for value in pair.get(part.collection, ()):
             held[part.span][part.segment.pairs.rows(value)] = True
@@ -205,6 +281,10 @@ def has_pair(snapshot: Snapshot, pair: HashGroup, ordinals: Array | None = None)
 def pairs_held(snapshot: Snapshot, pairs: Sequence[HashGroup]) -> npt.NDArray[np.float64]:
     """How many of some adjacent pairs each document of the snapshot holds, float64 [documents]."""
     counts = np.zeros(snapshot.size)
+    if snapshot.shards is not None:
+        ordinals, held = snapshot.shards.ask(snapshot, PairCounts(sent(pairs)))
+        counts[ordinals] = held
+        return counts
     for part in snapshot.parts:
         known, here = part.segment.pairs, counts[part.span]
         hashes = [value for pair in pairs for value in pair.get(part.collection, ())]

@@ -203,6 +203,10 @@ def make_vector_index(
     is new; ``shared``: the snapshot is a part of the one that ``previous`` is over, and its index
     of the same kind.
     """
+    if snapshot.shards is not None:
+        from memory_store.index.shard import ShardVectors  # where there are shards
+
+        return ShardVectors(snapshot)
     if shared and previous is not None and previous.kind == NumpyVectors.kind:
         return NumpyVectors(snapshot, reason=previous.reason)
     if strict:

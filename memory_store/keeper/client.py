@@ -30,13 +30,14 @@ from memory_store.keeper.frames import (
     PIECE,
     PROTOCOL,
     RAW,
+    STEP,
     VERSION,
     receive,
     send,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
     from contextlib import AbstractContextManager
 
     Editing = Callable[[str], AbstractContextManager[Callable[[], str]]]
@@ -61,6 +62,8 @@ WRITES = (
 )
 FINDS = ("ask", "search")
 """Commands that go on here with what a keeper finds, as a choice or a language model's answer."""
+FOLLOWS = ("import", "watch")
+"""Commands that a keeper does beside others; here it is shown how far they are."""
 COMMAND, ASSISTANT = "command", "mcp"
 """Kinds of what a keeper is asked to do; the second is a command, too."""
 OF_ENTRIES = ("install", "doctor")  # the words of mcp that serve no assistant
@@ -132,6 +135,42 @@ def printed(
         return None
     out, err = (b"".join(data for place, data in pieces if place == one) for one in (OUT, ERR))
     return int(data), out, err
+
+
+def followed(words: list[str]) -> Generator[tuple[str, list[Any]], None, None] | int | None:
+    """The steps of a command that a keeper does beside others: a name, and what it says.
+
+    Its exit code where it has ended already; ``None`` where the caller is to do it. To close the
+    generator stops the command. It raises BrokenError where the keeper ends.
+    """
+    if set(words) & set(LOCAL):
+        return None
+    connection = connected(words[1:])
+    if connection is None:
+        return None
+    doing = Doing(words[0], words, _shown_later, _edited_later)
+    try:
+        kind, data, pieces = doing.exchanged(connection)
+    except OSError:
+        kind, data, pieces = b"", b"", []
+    if kind == STEP:
+        doing.show(pieces)
+        return _steps(connection, data)
+    connection.close()
+    if kind != EXIT:
+        _say_why(data)
+        return None
+    doing.show(pieces)
+    return int(data)
+
+
+def _steps(connection: socket.socket, data: bytes) -> Generator[tuple[str, list[Any]], None, None]:
+    kind = STEP
+    with connection:
+        while kind == STEP:
+            name, said = json.loads(data)
+            yield name, said
+            kind, data = receive(connection, MOST_ANSWERED)
 
 
 def _shown_later(lines: list[str]) -> None:
@@ -264,7 +303,7 @@ class Doing:
                     _say_why(data)
                     return None
                 try:
-                    self._show(pieces)
+                    self.show(pieces)
                 except BrokenPipeError:  # such as head
                     return EXIT_FAILED
                 if kind == EXIT:
@@ -326,7 +365,7 @@ class Doing:
                 return kind, data, pieces
             pieces.append((kind, data))
 
-    def _show(self, pieces: list[tuple[bytes, bytes]]) -> None:
+    def show(self, pieces: list[tuple[bytes, bytes]]) -> None:
         """Write what was written, but for what the person was asked by."""
         seen = len(self._shown) if pieces[: len(self._shown)] == self._shown else 0
         for place, piece in pieces[seen:]:

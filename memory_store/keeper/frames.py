@@ -25,6 +25,7 @@ VERSION = b"version"  # that reason: it runs other code than what is installed n
 PERSON = b"H"  # a person has to answer what was written: the SHA-256 of all of it, in hex
 EDIT = b"T"  # JSON: a version and a text, which a person is to change in an editor
 ANSWER = b"J"  # JSON: the answer to a question about the keeper
+STEP = b"S"  # JSON: a step of what goes on beside other commands, its name and what it says
 RAW = b"R"  # from here on the connection carries what an assistant says and hears
 
 MOST_ASKED = 1_000_000  # bytes of a question; a command line of Linux is at most twice that

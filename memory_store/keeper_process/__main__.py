@@ -12,8 +12,6 @@ import os
 import signal
 import sys
 import threading
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from memory_store.crypto.keys import SecretKey
@@ -52,7 +50,6 @@ def main() -> int:
             send(answered, READY)
             for pipe in (asked, answered):
                 pipe.close()  # type: ignore[attr-defined]
-            threading.Thread(target=_load_assistants, daemon=True).start()
             server.serve()
     except (MemoryStoreError, OSError, sqlite3.Error) as error:
         _say(answered, str(error))
@@ -65,12 +62,6 @@ def _opened(kept: Kept, root: SecretKey) -> MemoryStore:
     access = file_access(opening.path)
     vault = open_with_root(opening.path, opening.principal, root, access, opening.pin)
     return MemoryStore(vault, embedder=opening.embedder, expander=opening.expander)
-
-
-def _load_assistants() -> None:
-    """Import what serves assistants, for the first of them not to wait for it."""
-    if find_spec("mcp") is not None:
-        import_module("memory_store.assistants.server")
 
 
 def _say(answered: Any, message: str) -> None:

@@ -24,23 +24,32 @@ from msgspec import Struct
 
 from memory_store.cli import main, whole_name
 from memory_store.cli.failures import EXIT_FAILED, EXIT_NO_KEY
-from memory_store.cli.options import Lent, Serving
+from memory_store.cli.options import Lent, Serving, Steps
 from memory_store.cli.terminal import EditorWantedError, HereOnly, seen_by
 from memory_store.cli.terminal import Terminal as Seen
-from memory_store.keeper.client import ASSISTANT, DATABASE_VARIABLE, FINDS, READS, WRITES
+from memory_store.keeper.client import (
+    ASSISTANT,
+    DATABASE_VARIABLE,
+    FINDS,
+    FOLLOWS,
+    READS,
+    WRITES,
+)
 from memory_store.keeper.frames import EDIT, ERR, EXIT, OUT, PAGE, PERSON, RAW, YOURSELF
 from memory_store.store import MemoryStore
 
 Frame = tuple[bytes, bytes]
+DONE = (*READS, *WRITES, *FINDS, *FOLLOWS)
 LATER = (
     *("actions.code", "actions.edits", "actions.landscape", "actions.links"),
     *("actions.sources", "actions.trail"),
     *("actions.trash", "actions.writes", "cli.answers", "cli.pager"),
 )
 """What listed commands import when they are done."""
-FAULT = b"""Error: something went wrong inside the process that keeps the vault open. \
-The same with MEMORY_STORE_KEEPER=off says what.
-"""
+FAULT = (
+    "something went wrong inside the process that keeps the vault open. "
+    "The same with MEMORY_STORE_KEEPER=off says what."
+)
 
 
 class Terminal(Struct, frozen=True):
@@ -89,7 +98,7 @@ class Commands:
     def __init__(
         self, store: MemoryStore, key_files: tuple[str, ...], embed: Callable[[], None]
     ) -> None:
-        for name in (*READS, *WRITES, *FINDS):  # all code that runs here is loaded before any of it
+        for name in DONE:  # all code that runs here is loaded before any of it
             main.get_command(click.Context(main), name)
         for module in LATER:
             import_module(f"memory_store.{module}")
@@ -100,10 +109,10 @@ class Commands:
         """Whether a key file that a variable names leaves it at the vault that is open."""
         return _text(key_file) in self._lent.key_files
 
-    def run(self, asked: Question, given: bytes) -> tuple[list[Frame], Serving | None]:
+    def run(self, asked: Question, given: bytes) -> tuple[list[Frame], Serving | Steps | None]:
         """What the command wrote, in frames, and its exit code; or that its caller has to do it.
 
-        Instead of the exit code, what serves an assistant from now on.
+        Instead of the exit code, what serves an assistant, or goes on, from now on.
         """
         words = [_text(word) for word in asked.words]
         try:
@@ -112,7 +121,7 @@ class Commands:
                     code = _exit_code(asked.kind, words, self._lent)
                     serving = self._lent.later.pop() if self._lent.later else None
                 except Exception:  # noqa: BLE001 - its words may quote a memory
-                    written.append((ERR, FAULT))
+                    written.append((ERR, f"Error: {FAULT}\n".encode()))
                     code, serving = EXIT_FAILED, None
         except AskPerson as question:
             return [*question.written, (PERSON, question.shown.encode())], None
@@ -122,7 +131,7 @@ class Commands:
         except HereOnly as reason:
             return [(YOURSELF, str(reason).encode())], None
         if serving is not None:
-            return [*written, (RAW, b"")], serving
+            return written if isinstance(serving, Steps) else [*written, (RAW, b"")], serving
         if code == EXIT_NO_KEY and self._lent.store.locked:
             return [(YOURSELF, b"locked")], None
         return [*written, (EXIT, str(code).encode())], None
@@ -133,7 +142,7 @@ def _exit_code(kind: str, words: list[str], lent: Lent) -> int:
         name = whole_name(words[0])
     except click.UsageError:
         raise HereOnly("command") from None
-    if name not in ((ASSISTANT,) if kind == ASSISTANT else (*READS, *WRITES, *FINDS)):
+    if name not in ((ASSISTANT,) if kind == ASSISTANT else DONE):
         raise HereOnly("command")
     try:
         main.main(words, "memory-store", obj=lent)

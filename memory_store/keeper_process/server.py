@@ -11,6 +11,7 @@ import fcntl
 import io
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -19,14 +20,17 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from msgspec import DecodeError, ValidationError
+from msgspec import DecodeError, ValidationError, to_builtins
 from msgspec import json as typed_json
 
-from memory_store.cli.options import Serving
+from memory_store.cli.failures import exit_code_of, said_plainly
+from memory_store.cli.kept import FAILED
+from memory_store.cli.options import Serving, Steps
 from memory_store.configuration import config_file
 from memory_store.errors import StorageError
 from memory_store.keeper.address import peer_is_mine
@@ -35,11 +39,13 @@ from memory_store.keeper.frames import (
     ACCEPTED,
     ANSWER,
     ASKED,
+    EXIT,
     INPUT,
     MOST_ASKED,
     MOST_INPUT,
     PROTOCOL,
     QUESTION_SECONDS,
+    STEP,
     VERSION,
     YOURSELF,
     BrokenError,
@@ -47,7 +53,7 @@ from memory_store.keeper.frames import (
     send,
 )
 from memory_store.keeper.launch import Kept
-from memory_store.keeper_process.commands import Commands, Question
+from memory_store.keeper_process.commands import FAULT, Commands, Question
 from memory_store.late_vectors import BackgroundEmbedding
 from memory_store.store import MemoryStore
 
@@ -56,9 +62,14 @@ MOST_ASSISTANTS = 16
 LEAVE_SECONDS = 5.0
 EMBEDDING_SECONDS = 20.0  # a model loads in less
 MOST_SAID = 64_000_000  # characters of one message, which may hold a memory
+QUIET_SECONDS = 0.5  # after which there is time for imports
 LOOK_SECONDS = 1.0  # between two looks at the limits, the socket and the vault's file
 INPUT_SECONDS = 3600.0  # a person may be typing it
 ANSWER_SECONDS = 60.0  # a caller reads all of it before it prints a word
+
+
+class GoneError(BaseException):
+    """Who asked for this has gone. No error of the work that it ends."""
 
 
 class Server:
@@ -73,8 +84,10 @@ class Server:
         self._working = 0
         self._threads: list[threading.Thread] = []
         self._embedding = BackgroundEmbedding(store, lambda _: None, self._begin)
+        store.embedded_by(self._embedding)
         self._commands = Commands(store, kept.key_files, self._embedding.begin)
         self._assistants: set[socket.socket] = set()
+        self._followed: set[socket.socket] = set()
         self._count = threading.Lock()
         self._facts = facts(())
         self._code = _code()
@@ -107,14 +120,16 @@ class Server:
         if _identity(self._kept.socket) == self._place:
             os.unlink(self._kept.socket)
         self._socket.close()
-        for assistant in list(self._assistants):
+        for connection in [*self._assistants, *self._followed]:
             with suppress(OSError):  # gone by itself
-                assistant.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
         self._embedding.stop()
         for thread in self._threads:
             thread.join(EMBEDDING_SECONDS)  # a process that ends inside of a model crashes
         deadline = time.monotonic() + LEAVE_SECONDS
-        while self._assistants and time.monotonic() < deadline:  # they write what they did
+        while (
+            self._assistants or self._followed
+        ) and time.monotonic() < deadline:  # they write what they did
             time.sleep(0.01)
         self._store.lock()
         signal.set_wakeup_fd(-1)
@@ -126,13 +141,15 @@ class Server:
         """Answer until it is time to end."""
         self._begun = self._used = _now()
         self._embed()
-        threading.Thread(target=_load_assistants, name="loading", daemon=True).start()
+        loading = threading.Thread(target=_load_assistants, name="loading", daemon=True)
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
             while not self._ended():
-                if selector.select(LOOK_SECONDS):
+                if selector.select(LOOK_SECONDS if loading.ident else QUIET_SECONDS):
                     self._take()
+                elif not loading.ident and not self._working:  # imports hold up what runs beside
+                    loading.start()
 
     def _ended(self) -> bool:
         """Whether an end was asked for, a limit is reached, or socket or vault are gone."""
@@ -196,16 +213,41 @@ class Server:
                 if kind != INPUT:
                     raise BrokenError("no input")
             connection.settimeout(ANSWER_SECONDS)
-            frames, serving = self._commands.run(asked, given)
+            frames, later = self._commands.run(asked, given)
             for frame in frames:
                 send(connection, *frame)
+            if isinstance(later, Steps):
+                self._go_on(connection, later)
         finally:
             with self._count:
                 self._working -= 1
                 self._used = _now()
         self._embed()
-        if serving is not None:
-            self._serve_assistant(connection, serving)
+        if later is not None and not isinstance(later, Steps):
+            self._serve_assistant(connection, later)
+
+    def _go_on(self, connection: socket.socket, steps: Steps) -> None:
+        """Send the steps of work beside other commands, until it is done or the caller goes."""
+
+        def step(name: str, *said: Any) -> None:
+            try:
+                send(connection, STEP, json.dumps(to_builtins((name, said))).encode())
+            except OSError:
+                raise GoneError from None
+
+        self._followed.add(connection)
+        try:
+            steps.run(step, partial(_is_gone, connection))
+            send(connection, EXIT, b"0")
+        except GoneError:
+            pass
+        except Exception as error:  # noqa: BLE001 - its words may quote a memory
+            message = said_plainly(error)
+            with suppress(GoneError):
+                step(FAILED, message or FAULT, exit_code_of(error))
+        finally:
+            self._followed.discard(connection)
+            self._embedding.begin()
 
     def _serve_assistant(self, connection: socket.socket, serving: Serving) -> None:
         """Serve until the caller goes away, or this process ends. What it says counts as use."""
@@ -270,6 +312,11 @@ class Server:
         self._ending.set()
         with suppress(BlockingIOError):
             self._waking.send(b"\0")
+
+
+def _is_gone(connection: socket.socket) -> bool:
+    """Whether the other end, which says nothing more, has closed."""
+    return bool(select.select([connection], [], [], 0)[0])
 
 
 def _load_assistants() -> None:

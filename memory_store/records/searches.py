@@ -214,8 +214,10 @@ class SearchResponse(Struct, frozen=True):
 
 
 class Ranking(Struct, frozen=True):
-    """The order that a search comes to, for evaluation: ``(id, score 0–1)`` pairs, best first.
+    """The order that a search comes to, of which no answer is made: ``(id, score 0–1)`` pairs, best
+    first.
 
+    ``cosines`` say how near each is in meaning (``None``: it was not found by that).
     ``pool`` is how many memories might have been opened, ``opened`` how many were, ``reranked``
     how many a model read.
     """
@@ -225,3 +227,4 @@ class Ranking(Struct, frozen=True):
     opened: int
     reranked: int = 0
     degraded: tuple[str, ...] = ()
+    cosines: tuple[float | None, ...] = ()

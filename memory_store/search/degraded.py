@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.models.readability import unread_languages
 
@@ -51,6 +53,45 @@ FILES_ARE_SEALED = (
 TO_READERS = "This needs the permission hybrid-decrypt"
 BY_PLACES = f"order and scores show which is nearer, not how near. {TO_READERS}"
 NOT_READ = f"results keep the order of fusion, for a reranker reads texts. {TO_READERS}"
+
+
+HAVE_NONE = (
+    PARTLY.partition("{")[0],
+    *(line.partition(TRY)[0].rpartition("{}")[2].rstrip() for line in (UNEMBEDDED, NO_VECTORS)),
+)
+
+
+class EmbeddingNow(Struct, frozen=True):
+    """How many memories are still to be embedded, and for how many seconds (``None``: unknown)."""
+
+    left: int
+    seconds: float | None
+
+    def __str__(self) -> str:
+        """The same in plain words."""
+        are = "1 memory is" if self.left == 1 else f"{self.left:,} memories are"
+        them = "it" if self.left == 1 else "them"
+        when = "soon" if self.seconds is None else f"in {_span(self.seconds)}"
+        return f"{are} found by words only so far. A search by meaning finds {them} {when}."
+
+    def mends(self, line: str) -> str:
+        """A line about missing vectors, ending in what mends them now instead of in a command."""
+        left = "" if self.seconds is None else f", {_span(self.seconds)} left"
+        return f"{line.partition(TRY)[0]}What is missing is being embedded now{left}."
+
+
+def lacks_vectors(line: str) -> bool:
+    """Whether a line for ``degraded`` says that memories have no vectors yet."""
+    return any(says in line for says in HAVE_NONE)
+
+
+def _span(seconds: float) -> str:
+    if seconds < 45:
+        return "less than a minute"
+    minutes = round(seconds / 60) or 1
+    if minutes < 90:
+        return f"about {minutes} minute{'' if minutes == 1 else 's'}"
+    return f"about {round(seconds / 3600)} hours"
 
 
 def missing_model(

@@ -89,6 +89,7 @@ def rank(context: SearchContext, request: SearchRequest, depth: int = 100) -> Ra
         opened=outcome.opened,
         reranked=outcome.reranked,
         degraded=outcome.degraded,
+        cosines=tuple(row.candidate.vector_score for row in outcome.rows),
     )
 
 

@@ -10,7 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.index.segment import IndexEntry
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
     from memory_store.session.source_process import SourceProcess
 
+FEW = 64  # contents that are looked for without a table of all
 WORTH_A_PROCESS = 1_000_000  # characters of source code at once: twice what starting one takes
 
 
@@ -69,7 +72,7 @@ class Indexer:
         self._anew = anew
         self._snapshot = vault.snapshot()
         self._makings: dict[str, tuple[Making, IndexModel]] = {}
-        self._known: dict[str, dict[bytes, int]] = {}
+        self._known: dict[str, _Contents] = {}
         self._counter = NameCounter()
         self._sources: SourceProcess | None = None
 
@@ -157,14 +160,14 @@ class Indexer:
             return self.given[fingerprint, tag]
         if fingerprint not in self._known:
             self._known[fingerprint] = self._contents(fingerprint)
-        ordinal = self._known[fingerprint].get(tag)
+        ordinal = self._known[fingerprint].document(tag)
         spans = self._snapshot.windows(ordinal) if ordinal is not None else ()
         if ordinal is None or not spans:
             return None
         return Windows(tuple(spans), self._snapshot.stored_vectors(ordinal))
 
-    def _contents(self, fingerprint: str) -> dict[bytes, int]:
-        """Content tag → a living document of a collection whose vectors that model made.
+    def _contents(self, fingerprint: str) -> _Contents:
+        """The living documents of collections whose vectors that model made, by their contents.
 
         None of a collection that the writer may not read: vectors that need not be made would give
         its contents away, by the time that is saved.
@@ -175,8 +178,7 @@ class Indexer:
             for c in snapshot.collections
             if settings.of(c).fingerprint == fingerprint and self._vault.discloses(c)
         ]
-        tags = snapshot.content_tags
-        return {bytes(tags[i]): int(i) for i in snapshot.visible(made).nonzero()[0]}
+        return _Contents(snapshot.content_tags, snapshot.visible(made).nonzero()[0])
 
     def close(self) -> None:
         """Wipe the words that the import remembered."""
@@ -185,3 +187,25 @@ class Indexer:
         self._counter.forget()
         for making, _ in self._makings.values():
             making.hashes.wipe()
+
+
+class _Contents:
+    """Documents by their content tags. The first few are compared with all; then a table is made,
+    which takes as long as a hundred comparisons."""
+
+    def __init__(self, tags: NDArray[np.uint8], documents: NDArray[np.intp]) -> None:
+        self._documents = documents
+        self._tags = tags[documents].view(np.uint64)
+        self._left = FEW
+        self._table: dict[bytes, int] = {}
+
+    def document(self, tag: bytes) -> int | None:
+        """The last document that has this content."""
+        if self._left:
+            self._left -= 1
+            same = (self._tags == np.frombuffer(tag, np.uint64)).all(axis=1).nonzero()[0]
+            return int(self._documents[same[-1]]) if same.size else None
+        if not self._table:
+            pairs = zip(self._tags, self._documents, strict=True)
+            self._table = {one.tobytes(): int(document) for one, document in pairs}
+        return self._table.get(tag)

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +49,9 @@ from memory_store.vault.settings import Settings, read_settings
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.segments import SegmentRow
 
+if TYPE_CHECKING:
+    from memory_store.index.shard import Part, Spread
+
 COUNTED_AT_UNLOCK = 20_000  # rows compared at unlock (20 ms); above, each when it is opened
 
 
@@ -79,6 +83,8 @@ class LiveIndex:
         self._sequence = 0
         self._left: list[weakref.finalize[..., Segment]] = []
         self._lock = threading.Lock()
+        self.spread: Spread | Part | None = None
+        """Whose words and vectors it holds, where not all: to be set before it is read."""
         self._snapshot: Snapshot | None = None
         self._state: tuple[int, Settings] | None = None
         self._made_of: list[tuple[SegmentRow, npt.NDArray[np.bool_]]] = []
@@ -164,7 +170,8 @@ class LiveIndex:
             parts.append((segment, loaded.alive, row.collection))
             stale.append(is_stale(row.model, wanted, loaded.segment.windows))
         earlier = [one for one, it in self._accounts.items() if it.format < CONTENT_FORMAT]
-        return Snapshot(parts, stale=stale, untagged=earlier)
+        shards = None if self.spread is None else self.spread.shards
+        return Snapshot(parts, stale=stale, untagged=earlier, shards=shards)
 
     def _load_missing(
         self, storage: Storage, rows: Sequence[SegmentRow], accounts: Mapping[str, Manifest]
@@ -179,11 +186,14 @@ class LiveIndex:
         for gone in [known for known in self._loaded if known not in wanted]:
             self._leave(self._loaded.pop(gone).segment)
         missing = {row.id: row for row in rows if row.id not in self._loaded}
-        for part in storage.segments.parts([*missing], ["main", "vectors"], kept=True):
+        spread = self.spread
+        kept = None if spread is None else spread.kept
+        parts = ["main", "vectors"] if spread is None or spread.shards is None else ["main"]
+        for part in storage.segments.parts([*missing], parts, kept=True):
             row = missing[part[0]]
             keys = self._keyring.of(row.collection)
             late = partial(self._sealed_pairs, row.id), partial(self._sealed_extra, row.id)
-            segment = opened_segment(keys, row, part[1], *late)
+            segment = opened_segment(keys, row, part[1], *late, kept)
             alive = np.ones(segment.count, dtype=np.bool_)
             self._loaded[row.id] = _Loaded(row, segment, alive)
             # changes between the segment's writing and now apply to it
@@ -302,6 +312,8 @@ class LiveIndex:
                 self._snapshot.wipe()
             self._snapshot = None
             self._made_of = []
+            if self.spread is not None and self.spread.shards is not None:
+                self.spread.shards.close()
             self._connection.close()
 
 

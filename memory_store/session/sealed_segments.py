@@ -24,6 +24,7 @@ from memory_store.vault.settings import AUTO, Settings
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.segments import SegmentRow
 
+Kept = Callable[[Segment], Segment]
 _SEPARATOR = "+"
 _HASH_BYTES = 8
 
@@ -34,20 +35,25 @@ def opened_segment(
     sealed: Mapping[str, bytes],
     sealed_pairs: Callable[[], bytes],
     sealed_extra: Callable[[str], bytes | None],
+    kept: Kept | None = None,
 ) -> Segment:
-    """Open and decode the parts ``main`` and ``vectors`` of a segment that was read.
+    """Open and decode the parts ``main`` and, where it is there, ``vectors`` of a segment that was
+    read. ``kept`` makes of it what is kept.
 
     Its pairs stay sealed until a phrase is asked for, its extra parts until one of their kind is.
     Raises TamperedError when its bytes are not a segment.
     """
     main = unseal_part(keys, row, "main", sealed["main"])
-    vectors = unseal_part(keys, row, "vectors", sealed["vectors"])
+    vectors: Part = b""
+    if "vectors" in sealed:
+        vectors = unseal_part(keys, row, "vectors", sealed["vectors"])
     return _decoded(
         row,
         main,
         vectors,
         lambda: unseal_part(keys, row, "pairs", sealed_pairs()),
         lambda kind: unseal_extra(keys, row, kind, sealed_extra(kind)),
+        kept,
     )
 
 
@@ -77,9 +83,10 @@ def _decoded(
     vectors: Part,
     pairs: Part,
     extra: Callable[[str], memoryview],
+    kept: Kept | None = None,
 ) -> Segment:
     try:
-        segment = decode(main, vectors, pairs, extra)
+        segment = decode(main, vectors, pairs, extra, kept)
     except ValueError as error:
         raise TamperedError(f"vault_segments of {row.id}: {error}") from None
     if segment.count != row.documents:

@@ -300,6 +300,25 @@ class TestWriting:
         assert "shortly" in many["note"]
         assert "note" not in call(assistant(store), "memory_add", {"memories": [{"text": long}]})
 
+    def test_a_changed_text_is_embedded_as_a_new_one(self, store: MemoryStore) -> None:
+        later: list[None] = []
+        helper = Assistant(store, "write", "helper", embed_later=lambda: later.append(None))
+        ids = [added(store, f"The weir {number}", topics=["river"]) for number in range(3)]
+        long = "The weir and the mill. " * 40
+
+        def changed(place: int, **change: Any) -> tuple[bool, int]:
+            said = call(helper, "memory_update", {"id": ids[place], **change})
+            return "note" in said, store.embedding().left
+
+        assert changed(0, text="The weir is mended") == (False, 0)
+        assert changed(0, text=long) == (True, 1)
+        store.embed_missing()
+        assert changed(0, add_topics=["mill"]) == (False, 0), "its vectors stay"
+        assert changed(1, supersede=long + "Both are old.") == (True, 1)
+        assert len(later) == 2
+        store.embed_missing()
+        assert store.embedding().left == 0
+
     def test_a_superseded_memory_stays_and_is_valid_until_now(self, store: MemoryStore) -> None:
         old = added(store, "The rent is 900", topics=["home"])
         given = {"id": old, "supersede": "The rent is 950"}

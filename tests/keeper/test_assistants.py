@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from keeping_open import KeptOpen, by_keeper, start
+from keeping_open import KeptOpen, by_keeper, start, until
 
 from memory_store.cli import main
 from memory_store.store import MemoryStore
@@ -161,6 +162,29 @@ def test_a_model_of_llm_uses_its_tools_without_a_key(
     assert "no memory" in answer("memory_read", ids=["00000000"])["error"]
     with pytest.raises(Exception, match="none named 'abroad'"):
         Memory(str(kept.path), collection="abroad")
+
+
+def test_fragments_of_llm_need_no_key_and_the_trail_names_it(
+    kept: KeptOpen, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    pytest.importorskip("llm", reason="the llm extra is not installed")
+    from memory_store.llm_plugin import Memory, memory_loader
+
+    monkeypatch.delenv("MEMORY_STORE_KEY_FILE")
+    fragments = memory_loader(f"{kept.path}?when does the lease end")
+    assert fragments[0].startswith("# Lease of the flat")
+    tools = Memory(str(kept.path), name="fragments")
+    work = next(one for one in tools.tools() if one.name == "memory_search").implementation
+    assert work is not None
+    work(query="lease")
+    del tools, work
+    gc.collect()  # its connection ends with it
+
+    def trail() -> set[tuple[str, str]]:
+        rows = json.loads(by_keeper(capfdbinary, "audit", str(kept.path), "--json")[1])
+        return {(row["who"], row["surface"]) for row in rows}
+
+    until(lambda: ("assistant fragments", "llm") in trail())
 
 
 async def said(session: ClientSession, name: str, **arguments: Any) -> Any:

@@ -25,7 +25,8 @@ def test_commands_that_are_not_listed_are_not_sent(
 
 
 @pytest.mark.parametrize(
-    "name", sorted({*COMMANDS} - {*client.READS, *client.WRITES, *client.FINDS})
+    "name",
+    sorted({*COMMANDS} - {*client.READS, *client.WRITES, *client.FINDS, *client.FOLLOWS}),
 )
 def test_a_keeper_refuses_them_when_they_are_sent_all_the_same(kept: KeptOpen, name: str) -> None:
     assert _sent(kept, name, str(kept.path)) == (YOURSELF, b"command")

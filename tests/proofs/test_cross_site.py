@@ -1,10 +1,9 @@
 """Which requests from browsers and programs are let in, for every address that changes something.
 
-The rule (docs/permissions.md): what a browser sends for another site changes nothing, but for the
-JSON API with a token and no cookies, which no browser sends by itself; uploads are forms, and an
-assistant's server takes nothing from another site at all. Cookies
-alone are enough for this site's own pages: by the headers of browsers on Datasette 1.0, by a token
-in the form on 0.65.
+The rule (docs/trust/permissions.md): what a browser sends for another site changes nothing, but for
+the JSON API with a token and no cookies, which no browser sends by itself; uploads are forms, and
+an assistant's server takes nothing from another site at all. Cookies alone are enough for this
+site's own pages: by the headers of browsers on Datasette 1.0, by a token in the form on 0.65.
 """
 
 from __future__ import annotations

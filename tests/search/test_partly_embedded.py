@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from memory_store.late_vectors import BackgroundEmbedding
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
 
@@ -28,3 +30,19 @@ def test_all_the_words_of_a_query_outweigh_a_nearness_that_others_cannot_show(
     assert found.rows[0].title == "0"
     alone = store.search("hydrography page", mode="keyword", limit=3)
     assert found.rows[0].score > 0.4 * alone.rows[0].score
+
+
+def test_what_is_missing_is_said_to_be_made_where_it_is(store: MemoryStore) -> None:
+    store.add_many([MemoryDraft("The sea wall is checked in spring.")])
+    store.add_many([MemoryDraft("The harbour wall is painted.")], embed=False)
+    (line,) = [one for one in store.search("wall").degraded if "meaning" in one]
+    assert "Try: memory-store reindex" in line
+    begun: list[Callable[[], object]] = []
+    beside = BackgroundEmbedding(store, pytest.fail, lambda _, work, stop: begun.append(work))
+    store.embedded_by(beside)
+    (line,) = [one for one in store.search("wall").degraded if "meaning" in one]
+    assert line.endswith("What is missing is being embedded now.")
+    assert "memory-store" not in line
+    (work,) = begun
+    work()
+    assert not [one for one in store.search("wall").degraded if "meaning" in one]

@@ -4,8 +4,7 @@ Keywords say how well a memory matches the query's words, vectors how near it is
 far that stands out. A candidate that one leg missed is looked up for it, so that no number is
 missing for want of a place in a list.
 
-Boundary: works on keyed hashes, vectors and ordinals; opens nothing. What it copies of vectors is
-overwritten.
+Boundary: works on keyed hashes, vectors and ordinals; opens nothing.
 """
 
 from __future__ import annotations
@@ -16,8 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from memory_store.index.layout import unit_rows
-from memory_store.index.numpy_vectors import best_cosines
+from memory_store.index.numpy_vectors import best_cosines, window_cosines
 from memory_store.index.terms import covered, most_possible, pairs_held
 from memory_store.models.embedder import languages_of, usual_cosines
 from memory_store.models.readability import readability, readability_in
@@ -216,16 +214,17 @@ def _usual_cosines(
         if part.collection in model.scope.collections and part.segment.dimensions == len(query)
     ]
     windows = sum(part.segment.windows for part in parts)
-    step, found, first = max(1, windows // SAMPLE), [], 0
+    step, first = max(1, windows // SAMPLE), 0
+    found, places = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
     for part in parts:
-        rows = np.arange(first, part.segment.windows, step)
-        first = (first - part.segment.windows) % step
-        taken = part.segment.vectors[rows[part.alive[part.segment.window_rows[rows]]]]
-        unit = unit_rows(taken)
-        found.append(np.einsum("ij,j->i", unit, query))
-        taken.fill(0)  # freed memory keeps what stood in it, past a lock
-        unit.fill(0)
-    cosines = np.concatenate(found) if found else np.zeros(0)
+        segment = part.segment
+        rows = np.arange(first, segment.windows, step)
+        first = (first - segment.windows) % step
+        rows = rows[part.alive[segment.window_rows[rows]]]
+        owners = segment.window_rows[rows]
+        found.append(part.base + owners)
+        places.append((rows - segment.window_offsets[owners]).astype(np.int32))
+    cosines = window_cosines(snapshot, query, np.concatenate(found), np.concatenate(places))
     usual = usual_cosines(model.embedder)
     missing = max(0, FEW - len(cosines)) if usual else 0
     if len(cosines) + missing < 2:

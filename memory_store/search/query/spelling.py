@@ -9,9 +9,9 @@ corrected to the word that most of their memories hold among those at the least 
 (a letter more, less, other, or two exchanged), or two in a word of eight letters. In a word of four
 letters only two exchanged ones are a slip: random letters are too often one edit from some word.
 Quoted words, numbers, abbreviations, shorter words and names of code are left as they are, and so
-is a word of a dictionary, of a language that the searched collections have, or of English: that
-no note says *gift* does not make it a slip for *lift*. A word of a language that they do not have
-finds similar ones: *Normandía* finds *Normandy*.
+is a word of a dictionary, of a language that is usual in the searched collections, or of English:
+that no note says *gift* does not make it a slip for *lift*. A word of a language that they do not
+have finds similar ones: *Normandía* finds *Normandy*.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
 SHORTEST = 4  # letters of a word that is corrected: among three, most words are near to another
 TWO_EDITS = 8  # letters from which two edits are one slip
 MOST_CORRECTED = 8  # words of a query: a text that was pasted is not full of slips
+
+USUAL_SHARE = 0.05  # of the texts: a dictionary takes a second to load, for one that is hardly used
 
 
 def corrections(
@@ -67,7 +68,9 @@ def corrections(
     lexicons = list(context.lexicon(collections))
     found = {word: nearest(folded(word), lexicons) for word in wrong[:MOST_CORRECTED]}
     searched = context.snapshot.collections if collections is None else collections
-    languages = {"en", *chain.from_iterable(map(context.snapshot.languages_in, searched))}
+    texts = sum(map(Counter, map(context.snapshot.languages_in, searched)), Counter[str]())
+    usual = [one for one, count in texts.items() if count >= USUAL_SHARE * texts.total()]
+    languages = dict.fromkeys(["en", *usual])
     return {
         word: other
         for word, other in found.items()

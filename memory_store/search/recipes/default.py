@@ -10,8 +10,9 @@ DEFAULT = Recipe(
     topic_depth=Depth(48, 192),
     vector_depth=Depth(256, 256),
     variant_depth=Depth(256, 256),
-    # Tuned together on the demo notes, Cranfield, XQuAD-de and LoCoMo (docs/quality.md): a keyword
-    # match of one word in four, or a vector far behind the best, counts for less than its rank.
+    # Tuned together on the demo notes, Cranfield, XQuAD-de and LoCoMo (docs/trust/quality.md): a
+    # keyword match of one word in four, or a vector far behind the best, counts for less than its
+    # rank.
     rrf_k=30.0,
     keyword_weight=1.5,
     topic_weight=1.0,

@@ -1,0 +1,60 @@
+"""The certificates by which nodes know each other: each is named, none goes by an authority.
+
+Boundary: reads a private key from a file that others must not be able to read.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Collection
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from msgspec import Struct
+
+from memory_store.errors import BadInputError
+
+MOST_BYTES = 65_536
+
+
+class Identity(Struct, frozen=True):
+    """A node's certificate and its private key, both PEM."""
+
+    certificate: bytes
+    key: bytes
+
+    def __repr__(self) -> str:
+        return "Identity()"
+
+
+def read_identity(certificate: Path, key: Path) -> Identity:
+    """Raises BadInputError that names the file at fault."""
+    if key.is_file() and key.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise BadInputError(f"{key}: others can read it: chmod 600 {key}", "private-key")
+    return Identity(read_certificate(certificate), _read(key))
+
+
+def read_certificate(path: Path) -> bytes:
+    """One certificate (PEM). Raises BadInputError."""
+    data = _read(path)
+    try:
+        fingerprints([data])
+    except ValueError:
+        raise BadInputError(f"{path}: no certificate in PEM", "certificate") from None
+    return data
+
+
+def fingerprints(certificates: Collection[bytes]) -> set[bytes]:
+    """SHA-256 of each of some certificates (PEM). Raises ``ValueError`` for what is none."""
+    loaded = [x509.load_pem_x509_certificate(one) for one in certificates]
+    return {one.fingerprint(hashes.SHA256()) for one in loaded}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise BadInputError(f"{path}: larger than {MOST_BYTES:,} bytes")
+        return path.read_bytes()
+    except OSError as error:
+        raise BadInputError(f"{path}: {error.strerror}") from None

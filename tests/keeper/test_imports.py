@@ -1,0 +1,110 @@
+"""Imports that a keeper does, beside other commands, for a command that shows how far they are."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import GeneratorType
+
+import pytest
+from keeping_open import KeptOpen, Printed, by_itself, by_keeper, start, until
+
+from memory_store.keeper import client
+from memory_store.keeper.frames import BrokenError
+from memory_store.store import MemoryStore
+
+IDS = re.compile(rb'"[0-9a-f]{8}-[0-9a-f-]{27}"|[a-z]+[.]db')
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to import, which is where the commands are called."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for number in range(3):
+        (folder / f"{number}.md").write_text(f"# Note {number}\n\nThe weir is mended.\n")
+    (folder / "broken.md").write_text("---\n:bad: [\n---\nThe mill")
+    (folder / "picture.bin").write_bytes(b"\xff\xfe\x00")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_keeper_imports_as_the_command_does(
+    kept: KeptOpen,
+    notes: Path,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = kept.path.with_name("same.db")
+    store, _ = MemoryStore.create(path, key_file=kept.key_file)
+    store.lock()
+    monkeypatch.delenv("MEMORY_STORE_KEY_FILE")  # so only the keeper can open the other one
+
+    def printed(name: Path, *words: str) -> Printed:
+        code, out, err = by_itself(capfdbinary, "import", str(name), *words)
+        return code, IDS.sub(b"", out), IDS.sub(b"", err)
+
+    for words in (
+        ["../notes", "--json"],
+        ["0.md", "broken.md", "picture.bin"],
+        [".", "--verbose", "--dry-run"],
+        ["gone.md"],
+        ["--type", "bogus", "0.md"],
+        ["--bogus"],
+        [],
+    ):
+        asked = printed(kept.path, *words)
+        with monkeypatch.context() as here:
+            here.setenv("MEMORY_STORE_KEEPER", "off")
+            here.setenv("MEMORY_STORE_KEY_FILE", str(kept.key_file))
+            assert asked == printed(path, *words), words
+    found = by_keeper(capfdbinary, "search", str(kept.path), "weir", "--mode", "keyword")
+    assert found[1].count(b"Note") == 3
+
+
+def test_a_keeper_follows_folders_while_it_answers_until_its_caller_goes(
+    kept: KeptOpen, notes: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    name = str(kept.path)
+    steps = client.followed(["watch", name, "."])
+    assert isinstance(steps, GeneratorType)
+    imported = 0
+    while imported < 4:  # what was written just now is read when it has settled
+        said = next(steps)[1][0]
+        imported += said["imported"] + said["unchanged"]
+    assert by_keeper(capfdbinary, "search", name, "weir")[0] == 0
+    (notes / "new.md").write_text("The dam is closed.")
+    assert next(steps)[1][0]["imported"] == 1
+    assert b"new" in by_keeper(capfdbinary, "search", name, "dam", "--mode", "keyword")[1]
+    steps.close()
+    until(lambda: (kept.status() or {})["idle"] != 0.0)
+
+
+def test_what_an_import_leaves_in_words_is_embedded_at_once(
+    kept: KeptOpen, notes: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    name = str(kept.path)
+    (notes / "late.md").write_text("The sluice was opened by hand.")
+    steps = client.followed(["import", name, "late.md", "--no-embed"])
+    assert isinstance(steps, GeneratorType)
+    (report,) = [said for step, said in steps if step == "report"]
+    assert report[0]["imported"] == 1
+
+    def lacking() -> bool:
+        found = json.loads(by_keeper(capfdbinary, "search", name, "sluice", "--json")[1])
+        return any("meaning" in line for line in found["degraded"])
+
+    until(lambda: not lacking())
+
+
+def test_a_lock_ends_what_a_keeper_follows(vault: KeptOpen, tmp_path: Path, notes: Path) -> None:
+    store, _ = MemoryStore.create(tmp_path / "other.db", key_file=vault.key_file)
+    store.lock()
+    other = start(tmp_path / "other.db", vault.key_file)
+    steps = client.followed(["watch", str(other.path), "."])
+    assert isinstance(steps, GeneratorType)
+    next(steps)
+    other.lock()
+    with pytest.raises(BrokenError):
+        next(steps)
