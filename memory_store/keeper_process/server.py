@@ -247,6 +247,7 @@ class Server:
                 step(FAILED, message or FAULT, exit_code_of(error))
         finally:
             self._followed.discard(connection)
+            self._embedding.begin()
 
     def _serve_assistant(self, connection: socket.socket, serving: Serving) -> None:
         """Serve until the caller goes away, or this process ends. What it says counts as use."""

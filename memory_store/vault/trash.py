@@ -271,9 +271,11 @@ def drop_originals(storage: Storage, keyring: Keyring, memories: Iterable[str]) 
         return
     holders = {part.partition(".")[0] for part in parts}
     heads = [*storage.memories.rows([*holders]).values()]
-    for one in entries(storage, keyring, keyring.readable()):
-        if one.kept.memory in holders:
-            heads.append(_row_of(one.collection, one.kept))
+    try:
+        found = entries(storage, keyring, keyring.readable())
+    except (TamperedError, FormatError):
+        return  # what a damaged row names is not known; ``verify`` says which one it is
+    heads += [_row_of(one.collection, one.kept) for one in found if one.kept.memory in holders]
     named, openable = set[tuple[str, str]](), set(keyring.openable())
     for row in heads:
         try:
@@ -284,11 +286,11 @@ def drop_originals(storage: Storage, keyring: Keyring, memories: Iterable[str]) 
                 named.add((row.id, original.token))
         except TamperedError:
             holders.discard(row.id)  # what it names is not known: all of it stays
-    left = [
-        part
-        for part, (memory, token, _) in ((part, part.split(".")) for part in parts)
-        if memory in holders and (memory, token) not in named
-    ]
+    left = []
+    for part in parts:  # whoever may write the file may have made up ids
+        memory, _, rest = part.partition(".")
+        if memory in holders and (memory, rest.rpartition(".")[0]) not in named:
+            left.append(part)
     storage.memories.remove_bodies(left)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from types import GeneratorType
@@ -78,6 +79,23 @@ def test_a_keeper_follows_folders_while_it_answers_until_its_caller_goes(
     assert b"new" in by_keeper(capfdbinary, "search", name, "dam", "--mode", "keyword")[1]
     steps.close()
     until(lambda: (kept.status() or {})["idle"] != 0.0)
+
+
+def test_what_an_import_leaves_in_words_is_embedded_at_once(
+    kept: KeptOpen, notes: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    name = str(kept.path)
+    (notes / "late.md").write_text("The sluice was opened by hand.")
+    steps = client.followed(["import", name, "late.md", "--no-embed"])
+    assert isinstance(steps, GeneratorType)
+    (report,) = [said for step, said in steps if step == "report"]
+    assert report[0]["imported"] == 1
+
+    def lacking() -> bool:
+        found = json.loads(by_keeper(capfdbinary, "search", name, "sluice", "--json")[1])
+        return any("meaning" in line for line in found["degraded"])
+
+    until(lambda: not lacking())
 
 
 def test_a_lock_ends_what_a_keeper_follows(vault: KeptOpen, tmp_path: Path, notes: Path) -> None:

@@ -39,6 +39,10 @@ async def test_a_reader_saves_it_and_no_browser_shows_it(served: Served, memory:
     said = (await served.by("root").get(f"{page}.json")).json()
     assert said["rows"][0]["original"]["name"] == NAME
     assert "token" not in said["rows"][0]["original"]
+    table = await served.by("root").get(f"/{served.database}/memory_bodies?id__startswith={memory}")
+    assert table.status_code == 200
+    assert "1 row" in table.text
+    assert "alert(1)" not in table.text
 
 
 async def test_others_get_neither_the_file_nor_its_name(served: Served, memory: str) -> None:
