@@ -27,6 +27,7 @@ EXPAND_SCORE = 0.80  # "rerank score above 0.80"
 EXPAND_CHARACTERS = 2_048  # "content under 2,048 characters"
 PREVIEW_CHARACTERS = 320  # about four lines on a page, two in a terminal
 SENTENCES_FROM = 200  # whole sentences of this length at least are enough, however long the next is
+CLEARLY_MORE = 2  # words of the query: one more may be chance
 LEAD_CHARACTERS = 160  # a preview starts at most this far before what was looked for
 
 _MARK = r"(?:[-*+>] |\d+\. |#{1,6} )"
@@ -160,16 +161,20 @@ def expands(position: int, result: Scored, deep: bool) -> bool:
 
 
 def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
-    """About four lines: in the stretch the reranker or the vectors liked, where words are dense."""
-    liked = result.passage or result.candidate.window
-    if liked is not None and liked[1] - liked[0] < len(text):
-        inside = matcher.densest(text[liked[0] : liked[1]], PREVIEW_CHARACTERS)
-        if inside is not None:
-            return _from_a_beginning(text, liked[0] + inside)
+    """About four lines: in the stretch the reranker or the vectors liked, where words are dense.
+
+    Another stretch that holds clearly more of what is asked is shown instead.
+    """
     anywhere = matcher.densest(text, PREVIEW_CHARACTERS)
-    if anywhere is not None:
-        return _from_a_beginning(text, anywhere)
-    return _from_a_beginning(text, liked[0] if liked else 0)
+    liked = result.passage or result.candidate.window
+    if liked is None or liked[1] - liked[0] >= len(text):
+        return _from_a_beginning(text, anywhere or (liked[0] if liked else 0))
+    inside = matcher.densest(text[liked[0] : liked[1]], PREVIEW_CHARACTERS)
+    if anywhere is None or inside is None:
+        return _from_a_beginning(text, liked[0] if anywhere is None else anywhere)
+    at = liked[0] + inside
+    here, there = (len(matcher.met(text[n : n + PREVIEW_CHARACTERS])) for n in (at, anywhere))
+    return _from_a_beginning(text, anywhere if there - here >= CLEARLY_MORE else at)
 
 
 def _from_a_beginning(text: str, wanted: int) -> tuple[int, int]:
