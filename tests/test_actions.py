@@ -37,7 +37,7 @@ NO_ACTIONS = {
         "embedded_by",
         "search_through",
     ),  # make no use of the vault
-    "lend",  # to a process of our own, which is asked in the name of a search
+    *("lend", "serve_shard"),  # to processes of our own, which are asked in the name of a search
     "ask",  # made of a search, and of `found_again` for what it found
 }
 """Methods of the store that are no actions, each for its reason."""

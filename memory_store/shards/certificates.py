@@ -6,13 +6,11 @@ Boundary: reads a private key from a file that others must not be able to read.
 from __future__ import annotations
 
 import stat
-from collections.abc import Collection
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes
 from msgspec import Struct
 
+from memory_store.crypto.certificates import fingerprints
 from memory_store.errors import BadInputError
 
 MOST_BYTES = 65_536
@@ -43,12 +41,6 @@ def read_certificate(path: Path) -> bytes:
     except ValueError:
         raise BadInputError(f"{path}: no certificate in PEM", "certificate") from None
     return data
-
-
-def fingerprints(certificates: Collection[bytes]) -> set[bytes]:
-    """SHA-256 of each of some certificates (PEM). Raises ``ValueError`` for what is none."""
-    loaded = [x509.load_pem_x509_certificate(one) for one in certificates]
-    return {one.fingerprint(hashes.SHA256()) for one in loaded}
 
 
 def _read(path: Path) -> bytes:

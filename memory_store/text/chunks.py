@@ -67,11 +67,10 @@ def passages(
         return [Span(0, len(text))]
     shared = int(size * overlap)
     splitter = _splitter(size - shared)
-    begins = [
-        first + start
-        for first, last in pairwise(_pieces(text))
-        for start, _ in splitter.chunk_indices(text[first:last])
-    ]
+    begins: list[int] = []
+    for end in _pieces(text)[1:]:
+        first = begins.pop() if begins else 0  # what ends where a piece does may be longer
+        begins += [first + start for start, _ in splitter.chunk_indices(text[first:end])]
     cuts = _without_crumbs([*begins, len(text)], crumb=shared, size=size)
     fences = [match.span() for match in _FENCE.finditer(text)]
     found = [Span(0, cuts[1])]

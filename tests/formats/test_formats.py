@@ -75,6 +75,7 @@ def known(kept: Path) -> dict[str, Any]:
     held: dict[str, Any] = json.loads((HERE / f"{name}.json").read_text("utf-8"))[profile]
     for memory in held["memories"]:
         memory.setdefault("superseded_by", None)  # said of a memory since, and kept nowhere
+        memory.setdefault("original", None)
     return held
 
 

@@ -61,7 +61,7 @@ def examples(ids: dict[str, str]) -> list[str]:
     """Addresses that together meet every route."""
     one, collection = f"{BASE}/memories/{ids['id']}", f"{BASE}/collections/{ids['collection']}"
     saved = f"{BASE}/searches/{ids['saved']}"
-    ends = ("", ".json", "/edit", "/done", "/reopen", "/topics", "/publish", "/delete")
+    ends = ("", ".json", "/edit", "/done", "/reopen", "/topics", "/publish", "/delete", "/original")
     return [
         *("/-/hybrid/mcp", f"{BASE}/mcp"),
         *("/-/hybrid", "/-/hybrid/openapi.json", BASE, f"{BASE}.json", f"{BASE}.csv"),

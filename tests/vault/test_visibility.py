@@ -45,7 +45,7 @@ SEEN: dict[type[Struct], dict[Seen | None, str]] = {
         Seen.BY_SEARCHERS: "id version",
         Seen.UNLESS_STRICT: "type created updated",
         None: "collection title text topics ref source valid_from valid_to supersedes "
-        "superseded_by parent metadata",
+        "superseded_by parent metadata original",
     },
     explanation.LegCount: {Seen.BY_SEARCHERS: "leg kind found", None: "best last"},
     explanation.LegPlace: {
