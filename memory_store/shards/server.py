@@ -13,10 +13,11 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from memory_store.crypto.certificates import fingerprints
 from memory_store.errors import BadInputError, ExtraMissingError, LockedError, MemoryStoreError
 from memory_store.index.shard import Part, answer, moment
 from memory_store.index.snapshot import Snapshot
-from memory_store.shards.certificates import Identity, fingerprints
+from memory_store.shards.certificates import Identity
 from memory_store.shards.wire import (
     METHOD,
     MOST_ANSWERED,
