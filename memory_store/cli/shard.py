@@ -52,7 +52,7 @@ def shard(
         --certificate shard1.pem --private-key shard1.key --peer node.pem
 
     For a vault whose index is larger than one machine's memory. The node that you search names
-    its shards in a file: see "Shards" in the documentation. It answers nobody else.
+    its shards in a file: see "Shards" in the documentation. All other callers are refused.
     """
     number, _, count = part.partition("/")
     if not (number.isdecimal() and count.isdecimal()):

@@ -291,7 +291,10 @@ def _query(sent: bytes) -> npt.NDArray[np.float32]:
 
 def _mask(sent: bytes, size: int) -> Mask:
     inflating = zlib.decompressobj()
-    packed = inflating.decompress(sent, -(-size // 8))
+    try:
+        packed = inflating.decompress(sent, -(-size // 8))
+    except zlib.error:
+        raise BadInputError("shards: a mask that is not deflated", "shards") from None
     if len(packed) != -(-size // 8) or inflating.unconsumed_tail:
         raise BadInputError("shards: a mask of another size", "shards")
     return np.unpackbits(np.frombuffer(packed, np.uint8), count=size).astype(bool)

@@ -321,7 +321,7 @@ def _is_gone(connection: socket.socket) -> bool:
 
 def _load_assistants() -> None:
     """Import what serves an assistant, which takes a second, before the first one comes."""
-    with suppress(ImportError):  # without the extra; an assistant that asks is told so
+    with suppress(ImportError):  # the extra is missing: an assistant reads that when it connects
         import_module("memory_store.assistants.server")
 
 

@@ -287,7 +287,7 @@ def drop_originals(storage: Storage, keyring: Keyring, memories: Iterable[str]) 
         except TamperedError:
             holders.discard(row.id)  # what it names is not known: all of it stays
     left = []
-    for part in parts:  # whoever may write the file may have made up ids
+    for part in parts:  # a person who can write to the file could have invented ids
         memory, _, rest = part.partition(".")
         if memory in holders and (memory, rest.rpartition(".")[0]) not in named:
             left.append(part)

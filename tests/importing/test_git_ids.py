@@ -109,10 +109,8 @@ def changes(put: Put) -> dict[str, Callable[[], object]]:
         "it is put back": lambda: git("checkout", "-q", "--", "deep/a.py"),
         "another branch": other_branch,
         "the branch before": lambda: git("checkout", "-q", "main"),
-        "a file that Git is told to take for unchanged": lambda: hidden(
-            "--assume-unchanged", "deep/e.py"
-        ),
-        "one that it is told to skip": lambda: hidden("--skip-worktree", "deep/f.py"),
+        "a file marked assume-unchanged": lambda: hidden("--assume-unchanged", "deep/e.py"),
+        "a file marked skip-worktree": lambda: hidden("--skip-worktree", "deep/f.py"),
         "they change once more": lambda: edit("deep/e.py", "x = 5\n"),
         "other ends of lines": ends_of_lines,
         "a filter that hides a change": filtered,

@@ -43,6 +43,7 @@ FAR = (99).to_bytes(4, "little")
 ADVERSE = (
     asked.Nearest(b"\0" * 256, 10**9, None),
     asked.Nearest(b"\0" * 256, 5, zlib.compress(b"\0" * 10**6)),
+    asked.Nearest(b"\0" * 256, 5, b"not deflated"),
     asked.Cosines(b"\0" * 256, FAR),
     asked.Vectors((-1).to_bytes(4, "little", signed=True), 64, first=True),
     asked.WindowCosines(b"\0" * 256, b"\0" * 4, b""),

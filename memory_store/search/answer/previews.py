@@ -165,16 +165,18 @@ def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
 
     Another stretch that holds clearly more of what is asked is shown instead.
     """
-    anywhere = matcher.densest(text, PREVIEW_CHARACTERS)
+    at = matcher.densest(text, PREVIEW_CHARACTERS)
     liked = result.passage or result.candidate.window
-    if liked is None or liked[1] - liked[0] >= len(text):
-        return _from_a_beginning(text, anywhere or (liked[0] if liked else 0))
-    inside = matcher.densest(text[liked[0] : liked[1]], PREVIEW_CHARACTERS)
-    if anywhere is None or inside is None:
-        return _from_a_beginning(text, liked[0] if anywhere is None else anywhere)
-    at = liked[0] + inside
-    here, there = (len(matcher.met(text[n : n + PREVIEW_CHARACTERS])) for n in (at, anywhere))
-    return _from_a_beginning(text, anywhere if there - here >= CLEARLY_MORE else at)
+    if at is not None and liked is not None and liked[1] - liked[0] < len(text):
+        inside = matcher.densest(text[liked[0] : liked[1]], PREVIEW_CHARACTERS)
+        if inside is not None:
+            near_it, best = (
+                len(matcher.met(text[n : n + PREVIEW_CHARACTERS])) for n in (liked[0] + inside, at)
+            )
+            at = at if best - near_it >= CLEARLY_MORE else liked[0] + inside
+    if at is None:
+        at = liked[0] if liked else 0
+    return _from_a_beginning(text, at)
 
 
 def _from_a_beginning(text: str, wanted: int) -> tuple[int, int]:
