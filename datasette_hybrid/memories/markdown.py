@@ -201,10 +201,11 @@ def _read_wiki_link(state: StateInline, silent: bool) -> bool:
 
 
 def _here(inner: str) -> Link | None:
-    """The link to a heading of the same text; it has no target."""
+    """The link to a heading of the same text, if that has words; it has no target."""
     place, _, words = inner.partition("|")
-    place = place.removeprefix("#").strip() if place.startswith("#") else ""
-    return Link("", place=place, words=words.strip()) if place else None
+    if not place.startswith("#") or not heading_name(place.rpartition("#")[2]):
+        return None
+    return Link("", place=place[1:].strip(), words=words.strip())
 
 
 def _words(link: Link) -> str:

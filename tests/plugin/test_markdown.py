@@ -112,9 +112,10 @@ def only_ours(page: Any, *also: str) -> None:
         assert tag.name in OURS
         assert set(tag.attrs) <= ATTRIBUTES.get(tag.name, {"class"})
         assert set(tag.get("class", [])) <= CLASSES
-        assert re.fullmatch(r"fn(ref)?-note-[\d:]+", tag.get("id", "fn-note-1"))
+        assert re.fullmatch(r"fn(ref)?-note-[\d:]+|heading-\d+", tag.get("id", "heading-1"))
         if "href" in tag.attrs:  # not where the cleaner finds no host in an address
-            assert tag["href"].lower().startswith(("http://", "https://", "mailto:", "#fn", *also))
+            begins = ("http://", "https://", "mailto:", "#fn", "#heading-", *also)
+            assert tag["href"].lower().startswith(begins)
 
 
 @settings(max_examples=300)

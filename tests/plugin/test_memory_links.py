@@ -136,6 +136,13 @@ def test_a_link_to_a_heading_of_the_same_note_leads_there() -> None:
     assert page.select("p")[0].get_text() == "see Gone a1"
 
 
+@pytest.mark.parametrize("text", ["[[#]]", "[[##]]", "[[#!]]\n\n# !"])
+def test_a_link_to_no_word_of_a_heading_stays_text(text: str) -> None:
+    page = parsed(readable(text, notes=notes(A=ID)))
+    assert page.select("a, [id]") == []
+    assert page.select("p")[0].get_text() == text.partition("\n")[0]
+
+
 def test_an_embed_is_one_deep_and_of_the_part_that_it_names() -> None:
     other = "00000000-0000-4000-8000-000000000002"
     inside = notes(A=ID, B=other)
