@@ -114,9 +114,9 @@ class Progress:
         self._announced = True
         self.clear()
         click.echo(
-            f"{memories:,} memories can be searched by words and topics now. For search by meaning "
-            "they are embedded, the newest first, and that takes most of the time. Stop it at any "
-            "moment (Ctrl-C): memory-store reindex goes on.",
+            f"{memories:,} memories can be searched by words and topics now.\n"
+            "Next, search by meaning: they are embedded, the newest first. That takes most of the\n"
+            "time. You may stop it (Ctrl-C); memory-store reindex goes on.",
             err=True,
         )
 
