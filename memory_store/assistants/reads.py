@@ -6,6 +6,7 @@ its budget, whatever the memories hold.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -33,6 +34,7 @@ from memory_store.assistants.answers import (
 from memory_store.assistants.arguments import MOST_BUDGET, Find, Read, Start, Survey, Tasks
 from memory_store.assistants.assistant import RIGHTS, WITHHELD, Assistant, RefusedError
 from memory_store.assistants.task_plan import LOOKED_AT, due, due_first, ticked
+from memory_store.errors import BadInputError
 from memory_store.records import (
     LandscapeRegion,
     Memory,
@@ -260,8 +262,11 @@ def _searched(
     stays sealed.
     """
     limits = {"budget": budget} if assistant.reads_all else {}
-    request = read_request({**asked, **limits})
-    response = access.search(assistant.store, assistant.grants, request)
+    try:
+        request = read_request({**asked, **limits})
+        response = access.search(assistant.store, assistant.grants, request)
+    except BadInputError as error:  # as the argument is called here
+        raise BadInputError(re.sub(r"^q\b", "query", str(error)), error.parameter) from None
     strict = assistant.store.profile == STRICT
     return [_row(one, strict=strict) for one in response.rows], response
 
