@@ -32,7 +32,13 @@ from memory_store.assistants.answers import (
     within,
 )
 from memory_store.assistants.arguments import MOST_BUDGET, Find, Read, Start, Survey, Tasks
-from memory_store.assistants.assistant import RIGHTS, WITHHELD, Assistant, RefusedError
+from memory_store.assistants.assistant import (
+    RIGHTS,
+    WITHHELD,
+    Assistant,
+    RefusedError,
+    ids_of,
+)
 from memory_store.assistants.task_plan import LOOKED_AT, due, due_first, ticked
 from memory_store.errors import BadInputError
 from memory_store.records import (
@@ -181,7 +187,7 @@ def _linked(assistant: Assistant, found: Sequence[WasRead], left: int) -> list[W
 
 def tasks(assistant: Assistant, given: Tasks) -> Listing:
     """Tasks, what is due first, then the newest; each with the beginning of its text."""
-    topic, collection = tuple(given.topic), tuple(given.collection)
+    topic, collection = tuple(given.topic), tuple(ids_of(assistant.reader, given.collection))
     planned, more = due_first(
         assistant.reader, given.due_by, status=given.status, topic=topic, collection=collection
     )
