@@ -273,7 +273,7 @@ def _page(rows: Sequence[Result], response: SearchResponse, given: Find) -> Foun
         certain=response.certain,
         continue_=response.next or "",
         nearest=response.nearest or "",
-        degraded=(*response.corrections, *response.degraded),
+        degraded=(*response.corrections, *map(str, response.degraded)),
     )
     if given.format == "json":
         return long

@@ -28,6 +28,7 @@ from msgspec.structs import asdict, astuple
 
 from memory_store.errors import BadInputError, FormatError, TamperedError
 from memory_store.records import SearchRequest
+from memory_store.records.degraded import Code, Degraded
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask, Snapshot
@@ -35,9 +36,10 @@ if TYPE_CHECKING:
 
 TOKEN = 99  # characters of a token
 REACH = 88  # places after the first that waits, of which a token says whether they do
-CHANGED = (
+CHANGED = Degraded(
+    Code.CHANGED,
     "continue: the vault, or what ranks it, changed since the page before; this page goes on by "
-    "score, so a memory may come twice or be left out. Search again for the whole"
+    "score, so a memory may come twice or be left out. Search again for the whole",
 )
 
 _PLACE = struct.Struct(">IBIIId11s")
