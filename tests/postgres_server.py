@@ -98,6 +98,13 @@ class Server:
                 self.stop("immediate")
             shutil.rmtree(self.folder, ignore_errors=True)
 
+    def answers(self) -> bool:
+        """Whether it can be asked something."""
+        try:
+            return self.sql("select 1") == ["1"]
+        except subprocess.CalledProcessError:
+            return False
+
     def stop(self, how: str = "fast") -> None:
         self._run("pg_ctl", "-w", "-m", how, "stop")
 

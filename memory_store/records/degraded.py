@@ -71,5 +71,20 @@ def from_text(code: Code, text: str, *, names: bool = False) -> Degraded:
     return Degraded(code, sentence.rstrip(), command, names=names)
 
 
+def as_parts(value: object) -> list[Any]:
+    """A line for ``msgspec``'s encoders (``enc_hook``), which know no strings of other kinds."""
+    if isinstance(value, Degraded):
+        return [value.code, value.sentence, value.command, value.names]
+    raise NotImplementedError(f"no way to encode {type(value).__name__}")
+
+
+def from_parts(kind: type, parts: Any) -> Degraded:
+    """The same line from them (``dec_hook``)."""
+    if kind is not Degraded:
+        raise NotImplementedError(f"no way to decode {kind.__name__}")
+    code, sentence, command, names = parts
+    return Degraded(Code(code), sentence, command, names=names)
+
+
 def _again(code: Code, sentence: str, command: str, names: bool) -> Degraded:
     return Degraded(code, sentence, command, names=names)

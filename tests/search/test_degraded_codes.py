@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -16,7 +17,7 @@ from memory_store.access import Grants
 from memory_store.cli import main
 from memory_store.late_vectors import BackgroundEmbedding
 from memory_store.records import MemoryDraft, SearchResponse, search_request
-from memory_store.records.degraded import Code, Degraded
+from memory_store.records.degraded import Code, Degraded, as_parts, from_parts
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
@@ -113,7 +114,11 @@ def _answers(store: MemoryStore, key_file: Path) -> Iterator[dict[str, Any]]:
 
 def test_a_line_goes_through_a_pipe_with_its_parts() -> None:
     line = Degraded(Code.STALE, "'a' is old.", "memory-store reindex", names=True)
-    again = pickle.loads(pickle.dumps(line))
-    assert (again, type(again)) == ("'a' is old. Try: memory-store reindex", Degraded)
-    parts = (again.code, again.sentence, again.command, again.names)
-    assert parts == (Code.STALE, "'a' is old.", "memory-store reindex", True)
+    as_json = msgspec.json.encode(line, enc_hook=as_parts)
+    for again in (
+        pickle.loads(pickle.dumps(line)),
+        msgspec.json.decode(as_json, type=Degraded, dec_hook=from_parts),
+    ):
+        assert (again, type(again)) == ("'a' is old. Try: memory-store reindex", Degraded)
+        parts = (again.code, again.sentence, again.command, again.names)
+        assert parts == (Code.STALE, "'a' is old.", "memory-store reindex", True)

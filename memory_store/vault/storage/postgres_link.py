@@ -100,6 +100,9 @@ class Link:
         self.began_with: Sequence[Any] = ()
         """What the last statement that a transaction began with answered, where it writes."""
         self._unheard = False  # whether the answer to a rollback was not waited for
+        self._doubtful = False
+        """Whether something failed among what was asked at once. Its library may then count on
+        statements that were never prepared: the connection is used no more."""
         self._pipe: psycopg.Pipeline | None = None  # of a transaction that writes
         self._leave = ExitStack()
         self._opened: Connection[Any] | None = None
@@ -114,7 +117,7 @@ class Link:
         try:
             return self._asked(ask)
         except psycopg.Error as error:
-            if begun or not self._connection.closed:
+            if begun or not (self._opened and self._opened.closed):
                 raise self._said(error) from None
         self._reconnect()
         try:
@@ -133,6 +136,7 @@ class Link:
             answer = ask(connection)
             self._leave.close()
         except BaseException:
+            self._doubtful = True
             self._leave_pipe()
             raise
         self._lent = False
@@ -193,12 +197,17 @@ class Link:
     def _leave_pipe(self) -> None:
         """After an error. What else went wrong there was because of it."""
         self._pipe = None
-        with suppress(psycopg.Error):
+        try:
             self._leave.close()
+        except psycopg.Error:
+            self._doubtful = True
 
     def close(self) -> None:
         """Let the connection go, for the next one who wants such a one."""
         if self._opened is None or self._opened.closed:
+            return
+        if self._doubtful:
+            self._opened.close()
             return
         connection = self._connection
         idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
@@ -208,6 +217,10 @@ class Link:
     @property
     def _connection(self) -> Connection[Any]:
         """The connection, which waits for a question."""
+        begun = self.in_transaction and not self._beginning  # which stays where it failed
+        if self._doubtful and self._opened is not None and not begun:
+            self._opened.close()
+            self._opened, self._unheard, self._doubtful = None, False, False
         if self._opened is None:
             lent = _lent(self._key, self.address.vault)
             self._opened = lent.connection if lent else self._connected()
@@ -259,7 +272,7 @@ class Link:
         for wait in WAITS:
             time.sleep(wait)
             try:
-                self._opened, self._unheard = self._connected(), False
+                self._opened, self._unheard, self._doubtful = self._connected(), False, False
                 self.about, self._lent = self._greeting.say(self._opened), False
                 return
             except ServerError as error:
