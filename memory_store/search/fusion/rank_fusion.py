@@ -20,8 +20,8 @@ from memory_store.records import base_type
 from memory_store.search.candidates import Candidate, Fetched, Item, LegList, first_places
 from memory_store.search.fusion.evidence import Evidence
 from memory_store.search.fusion.learned import probabilities
-from memory_store.search.fusion.resemblance import whole_evidence
 from memory_store.search.fusion.leg_weights import all_factors, vector_names
+from memory_store.search.fusion.resemblance import whole_evidence
 from memory_store.search.query.more_like_this import LIKE, Likeness
 from memory_store.search.query.plan import Search
 from memory_store.search.recipes import Recipe

@@ -56,7 +56,8 @@ def whole_evidence(fetched: Fetched, search: Search) -> Evidence:
 def _likeness(
     query: NDArray[np.float32], one: int, others: NDArray[np.int32], snapshot: Snapshot
 ) -> NDArray[np.float64]:
-    """float64 [n]: the cosines of the others with the window of one that is nearest to the query."""
+    """float64 [n]: the cosines of the others with that window of one which is nearest to the
+    query."""
     windows = snapshot.document_vectors(one)
     cosines = best_cosines(snapshot, windows[int(np.argmax(windows @ query))], others)
     windows.fill(0)  # freed memory keeps what stood in it, past a lock
