@@ -187,11 +187,11 @@ def put_back(
             memory: trash.open_entry(storage, vault.keyring, one) for memory, one in first.items()
         }
         origins = [trash.origin_of(storage, vault.keyring, one) for one in first.values()]
-    memories = []
-    for memory, before in befores.items():
-        row = present.get(memory)
-        version = max(last[memory], row.version if row is not None else 0) + 1
-        memories.append(replace(before, version=version, updated=drafts.now()))
+    held = {one: present[one].version if one in present else 0 for one in befores}
+    memories = [
+        replace(before, version=max(last[one], held[one]) + 1, updated=drafts.now())
+        for one, before in befores.items()
+    ]
     numbers = [one.number for one in chosen]
     change = Change(BY_TRASH)
 
@@ -206,7 +206,7 @@ def put_back(
     preparer = Indexer(vault, WritingEmbedders(opened.embedders, vault))
     try:
         prepared = preparer.prepare(list(zip(memories, origins, strict=True)))
-        restored = [replace(one, restored=True) for one in prepared]
+        restored = [replace(one, replaces=held[one.memory.id]) for one in prepared]
         write_batch(vault, restored, preparer.model, change, also)
     finally:
         preparer.close()
