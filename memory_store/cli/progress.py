@@ -119,11 +119,9 @@ class Progress:
         self._announced = True
         self.clear()
         click.echo(
-            f"{memories:,} memories can be searched by words and topics now.
-"
+            f"{memories:,} memories can be searched by words and topics now.\n"
             "Next, search by meaning: they are embedded, the newest first. That takes most of the "
-            "time.
-" + (KEPT_OPEN if kept_open else STOP_IT),
+            "time.\n" + (KEPT_OPEN if kept_open else STOP_IT),
             err=True,
         )
 
