@@ -26,12 +26,13 @@ class Line:
         """Whether a connection is cut before these bytes of a client's reach the server."""
         self.cut_behind: Chunk = lambda sent: False
         """The same, once the server has them, and before its answer comes back."""
-        self._server, self._listening, self._folder = server, listening, folder
+        self.server = server
+        self._listening, self._folder = listening, folder
 
     def address(self, vault: str = "") -> str:
         """The address of a vault of the server, by this line."""
-        direct = self._server.address(vault)
-        return direct.replace(str(self._server.folder), self._folder)
+        direct = self.server.address(vault)
+        return direct.replace(str(self.server.folder), self._folder)
 
     def accept(self) -> None:
         """Let connections through, until the listening socket is closed."""
@@ -43,7 +44,7 @@ class Line:
     def _pass_on(self, client: socket.socket) -> None:
         server = socket.socket(socket.AF_UNIX)
         with client, server, suppress(OSError):
-            server.connect(f"{self._server.folder}/.s.PGSQL.5432")
+            server.connect(f"{self.server.folder}/.s.PGSQL.5432")
             answered = [True]
 
             def back() -> None:

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
@@ -81,7 +81,8 @@ class Server:
     def standby(self) -> Iterator[Server]:
         """A running standby that follows it."""
         folder = _folder()
-        standby = Server(folder, self._programs)
+        often = ("-c", "listen_addresses=", "-c", "wal_retrieve_retry_interval=100ms")
+        standby = Server(folder, self._programs, often)
         standby._run("pg_basebackup", "-R", "-h", str(self.folder), "-U", "owner", "-c", "fast")
         with standby.lasting():
             yield standby
@@ -93,8 +94,16 @@ class Server:
             self.start()
             yield self
         finally:
-            self.stop("immediate")
+            with suppress(subprocess.CalledProcessError):  # it was killed
+                self.stop("immediate")
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def answers(self) -> bool:
+        """Whether it can be asked something."""
+        try:
+            return self.sql("select 1") == ["1"]
+        except subprocess.CalledProcessError:
+            return False
 
     def stop(self, how: str = "fast") -> None:
         self._run("pg_ctl", "-w", "-m", how, "stop")

@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from memory_store import host
 from memory_store.host import (
+    Code,
     CodeContext,
     CodeImpact,
     CodeOutline,
@@ -78,6 +79,7 @@ class SearchAnswer(SearchResponse, frozen=True, kw_only=True):
     ok: Ok
     rows: InPart[tuple[Row, ...]]
     next_url: str | None
+    degraded_codes: tuple[Code, ...] = ()
     explain: InPart[tuple[Stages, ...]] = ()
     why: InPart[Verdict | None] = None
 

@@ -15,7 +15,7 @@ from datasette.utils import to_css_class
 from markupsafe import Markup, escape
 
 from memory_store.access import Grants
-from memory_store.host import NO_RERANKER, PERSONAL, after_heading, plain_text
+from memory_store.host import NO_RERANKER, PERSONAL, Code, after_heading, plain_text
 from memory_store.records import Passage, SearchResponse, SearchResult, base_type
 
 from ..requests.frame import sentence
@@ -219,17 +219,11 @@ def remarks(response: SearchResponse, grants: Grants) -> dict[str, Any]:
 
     That one is a usual state, and for those who may read.
     """
-    usual = [line for line in response.degraded if line.startswith(NO_RERANKER)]
-    quiet = [_with_command(line.removeprefix(NO_RERANKER)) for line in usual if grants.decrypt]
+    usual = [line for line in response.degraded if line.code is Code.NO_RERANKER]
+    quiet = [one.sentence.removeprefix(NO_RERANKER) for one in usual if grants.decrypt]
     return {
         "also_searched": response.also_searched,
         "nearest": response.nearest,
-        "degraded": [_with_command(line) for line in response.degraded if line not in usual],
-        "no_reranker": (sentence(quiet[0][0]), quiet[0][1]) if quiet else None,
+        "degraded": [(one.sentence, one.command) for one in response.degraded if one not in usual],
+        "no_reranker": (sentence(quiet[0]), usual[0].command) if quiet else None,
     }
-
-
-def _with_command(line: str) -> tuple[str, str]:
-    """A line about something missing, apart from the command that mends it."""
-    sentence, separator, command = line.rpartition("Try: ")
-    return (sentence.strip(), command.strip()) if separator else (line, "")

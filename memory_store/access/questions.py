@@ -31,6 +31,7 @@ from memory_store.access.grants import Grants, NotPermittedError
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.models.expander import chosen_expander
 from memory_store.records import SearchRequest, SearchResponse
+from memory_store.records.degraded import Degraded
 from memory_store.scopes import Scope
 from memory_store.search.degraded import BY_PLACES, NOT_READ
 from memory_store.search.query.language import ParsedQuery, parse, refuse_nothing, resolve_mode
@@ -119,7 +120,7 @@ class _Unread(Struct, frozen=True):
         return self.request.collection if self.parsed is None else self.parsed.collections
 
     @property
-    def left_out(self) -> list[str]:
+    def left_out(self) -> list[Degraded]:
         """What a search goes without that opens nothing for its asker, as lines."""
         asked, words = self.request, bool(self.parsed and self.parsed.reading)
         lines = [BY_PLACES] if asked.like or words else []

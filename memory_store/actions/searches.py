@@ -25,7 +25,8 @@ from memory_store.records import (
     SearchResponse,
     search_request,
 )
-from memory_store.search.degraded import EmbeddingNow, lacks_vectors
+from memory_store.records.degraded import Code, Degraded, from_text
+from memory_store.search.degraded import EmbeddingNow
 from memory_store.search.query.language import resolve_mode
 from memory_store.search.query.more_like_this import unknown
 from memory_store.session.code_files import outlined_files, symbols_at
@@ -58,7 +59,9 @@ def search(opened: Opened, /, query: str | SearchRequest = "", **options: Any) -
     request = search_request(query, **options)
     found = _with_time_left(opened, _elsewhere(opened, "search", request) or _here(opened, request))
     warning = opened.vault.first_warning()
-    return replace(found, degraded=(warning, *found.degraded)) if warning else found
+    if not warning:
+        return found
+    return replace(found, degraded=(from_text(Code.FILE, warning), *found.degraded))
 
 
 @action(SEARCH, writes=False, counts=_counted)
@@ -79,15 +82,19 @@ def search_by_places(
 def _with_time_left(opened: Opened, found: SearchResponse) -> SearchResponse:
     """The answer that says of missing vectors when they will be there, if they are being made."""
     background = opened.background
-    if background is None or not any(map(lacks_vectors, found.degraded)):
+    if background is None or not any(map(_lacks_vectors, found.degraded)):
         return found
     background.look()
     lacking = embedded(opened)
     if not background.running or not lacking.left:
         return found
     now = EmbeddingNow(lacking.left, background.seconds_left(lacking.words_left))
-    lines = [now.mends(line) if lacks_vectors(line) else line for line in found.degraded]
+    lines = [now.mends(line) if _lacks_vectors(line) else line for line in found.degraded]
     return replace(found, degraded=tuple(lines))
+
+
+def _lacks_vectors(line: Degraded) -> bool:
+    return line.code is Code.NOT_EMBEDDED
 
 
 def _elsewhere(opened: Opened, method: str, request: SearchRequest) -> SearchResponse | None:
@@ -227,9 +234,11 @@ def _load_reranker(name: str | None) -> Reranker:
     return load_reranker(name)
 
 
-def _runnable(lines: Sequence[str], vault: OpenVault) -> tuple[str, ...]:
+def _runnable(lines: Sequence[Degraded], vault: OpenVault) -> tuple[Degraded, ...]:
     """Lines of ``degraded`` whose commands can be run as they stand."""
     doctor = "memory-store doctor"
-    return tuple(
-        line.replace(f"{doctor} DB", f"{doctor}{typed_vault(vault.path)}") for line in lines
-    )
+
+    def whole(text: str) -> str:
+        return text.replace(f"{doctor} DB", f"{doctor}{typed_vault(vault.path)}")
+
+    return tuple(line.with_parts(whole(line.sentence), whole(line.command)) for line in lines)

@@ -16,6 +16,7 @@ from memory_store.importing.git import behind
 from memory_store.importing.ledger import left_out
 from memory_store.paths import home_path
 from memory_store.records import ImportReport, SourceInfo, unheard
+from memory_store.records.degraded import Code, Degraded
 from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.rows import Origin
 from memory_store.vault.sources import Source, note, read_sources, write_source
@@ -69,7 +70,7 @@ def _described(vault: OpenVault, one: Source) -> SourceInfo:
 
 
 @action(None, writes=False)
-def gone_on(opened: Opened, collections: Collection[str]) -> list[str]:
+def gone_on(opened: Opened, collections: Collection[str]) -> list[Degraded]:
     """The work trees of some collections (by name) that have gone on since they were imported,
     each with the command that reads it again. Those of this principal on this machine alone."""
     vault = opened.vault
@@ -80,7 +81,8 @@ def gone_on(opened: Opened, collections: Collection[str]) -> list[str]:
         if not commit or names[one.collection] not in collections or left_out(vault, one):
             continue
         if said := behind(Path(one.path), commit):
-            lines.append(f"{names[one.collection]} is {said}. Try: {import_again(vault.path)}")
+            behind_ = f"{names[one.collection]} is {said}."
+            lines.append(Degraded(Code.SOURCES, behind_, import_again(vault.path), names=True))
     return lines
 
 

@@ -34,6 +34,7 @@ from memory_store.records import (
     several,
     unheard,
 )
+from memory_store.records.degraded import Degraded
 from memory_store.search.degraded import unread_line
 from memory_store.session.embedders import WritingEmbedders, without_model
 from memory_store.session.indexer import Indexer
@@ -144,7 +145,7 @@ def imported(opened: Opened, job: ImportJob) -> ImportReport:
             served = _embedded_in(vault, models, wanted.collection)
         embed(vault, models, models.failed, served, job.embedding)
     unread = _unread_lines(models, vault)
-    return replace(report, degraded=(*report.degraded, *models.degraded, *unread))
+    return replace(report, degraded=(*report.degraded, *models.degraded, *map(str, unread)))
 
 
 @action(None, writes=True, in_batches=True)
@@ -203,7 +204,7 @@ def _embedded_in(vault: OpenVault, models: WritingEmbedders, target: str | None)
     return served
 
 
-def _unread_lines(models: WritingEmbedders, vault: OpenVault) -> list[str]:
+def _unread_lines(models: WritingEmbedders, vault: OpenVault) -> list[Degraded]:
     """What is to be said of collections whose languages their model does not read."""
     try:
         with vault.gate.entered():  # a lock meanwhile would close what is read here

@@ -97,8 +97,17 @@ def only(store: MemoryStore, names: Sequence[str]) -> MemoryStore:
     """The store with the named collections alone, or (no names) all. Raises BadInputError."""
     if not names:
         return store.limited_to(EVERYTHING)
-    known = {one.name: one.id for one in store.collections.list()}
-    missing = sorted(set(names) - set(known))
-    if missing:
-        raise BadInputError(f"collection: there is none named {missing[0]!r}", "collection")
-    return store.limited_to(Scope.of(known[name] for name in names))
+    return store.limited_to(Scope.of(ids_of(store, names)))
+
+
+def ids_of(store: MemoryStore, names: Sequence[str]) -> list[str]:
+    """The ids of collections by their names. Raises BadInputError.
+
+    It lists no others: what a collection is called is data, and an error is none.
+    """
+    known = {one.name: one.id for one in store.collections.list()} if names else {}
+    for name in names:
+        if name not in known:
+            said = f"collection: there is none named {name!r}; memory_start lists them"
+            raise BadInputError(said, "collection")
+    return [known[name] for name in names]

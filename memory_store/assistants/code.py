@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from memory_store.assistants.answers import size, within
 from memory_store.assistants.arguments import BUDGET, LEAST_BUDGET, MOST_BUDGET, Names
-from memory_store.assistants.assistant import Assistant
+from memory_store.assistants.assistant import Assistant, ids_of
 from memory_store.errors import LockedError
 
 Budget = Annotated[int, Meta(ge=LEAST_BUDGET, le=MOST_BUDGET)]  # described with other tools
@@ -72,7 +72,8 @@ def has_code(assistant: Assistant) -> bool:
 
 def context(assistant: Assistant, given: Context) -> Told:
     """What a repository is."""
-    found = assistant.reader.code.context(collection=given.collection, budget=given.budget)
+    collection = ids_of(assistant.reader, given.collection)
+    found = assistant.reader.code.context(collection=collection, budget=given.budget)
     lines = [f"{found.files} files, {found.lines} lines"]
     lines += [f"{count} files of {language}" for language, count in found.languages.items()]
     lines += [f"begins in {one}" for one in found.entry_points]

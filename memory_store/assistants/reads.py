@@ -6,6 +6,7 @@ its budget, whatever the memories hold.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,8 +32,15 @@ from memory_store.assistants.answers import (
     within,
 )
 from memory_store.assistants.arguments import MOST_BUDGET, Find, Read, Start, Survey, Tasks
-from memory_store.assistants.assistant import RIGHTS, WITHHELD, Assistant, RefusedError
+from memory_store.assistants.assistant import (
+    RIGHTS,
+    WITHHELD,
+    Assistant,
+    RefusedError,
+    ids_of,
+)
 from memory_store.assistants.task_plan import LOOKED_AT, due, due_first, ticked
+from memory_store.errors import BadInputError
 from memory_store.records import (
     LandscapeRegion,
     Memory,
@@ -179,7 +187,7 @@ def _linked(assistant: Assistant, found: Sequence[WasRead], left: int) -> list[W
 
 def tasks(assistant: Assistant, given: Tasks) -> Listing:
     """Tasks, what is due first, then the newest; each with the beginning of its text."""
-    topic, collection = tuple(given.topic), tuple(given.collection)
+    topic, collection = tuple(given.topic), tuple(ids_of(assistant.reader, given.collection))
     planned, more = due_first(
         assistant.reader, given.due_by, status=given.status, topic=topic, collection=collection
     )
@@ -260,8 +268,11 @@ def _searched(
     stays sealed.
     """
     limits = {"budget": budget} if assistant.reads_all else {}
-    request = read_request({**asked, **limits})
-    response = access.search(assistant.store, assistant.grants, request)
+    try:
+        request = read_request({**asked, **limits})
+        response = access.search(assistant.store, assistant.grants, request)
+    except BadInputError as error:  # as the argument is called here
+        raise BadInputError(re.sub(r"^q\b", "query", str(error)), error.parameter) from None
     strict = assistant.store.profile == STRICT
     return [_row(one, strict=strict) for one in response.rows], response
 
@@ -273,7 +284,7 @@ def _page(rows: Sequence[Result], response: SearchResponse, given: Find) -> Foun
         certain=response.certain,
         continue_=response.next or "",
         nearest=response.nearest or "",
-        degraded=(*response.corrections, *response.degraded),
+        degraded=(*response.corrections, *map(str, response.degraded)),
     )
     if given.format == "json":
         return long

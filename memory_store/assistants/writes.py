@@ -17,8 +17,9 @@ from memory_store.assistants.arguments import Add, New, Update
 from memory_store.assistants.assistant import Assistant
 from memory_store.assistants.reads import TITLE, listed
 from memory_store.assistants.task_plan import DUE, day, tick
-from memory_store.errors import BadInputError
-from memory_store.records import Memory, MemoryChange, MemoryDraft
+from memory_store.errors import BadInputError, NotFoundError
+from memory_store.importing.drafts import done_type
+from memory_store.records import Memory, MemoryChange, MemoryDraft, base_type
 from memory_store.store import MemoryStore
 from memory_store.text.token_count import tokens
 
@@ -71,6 +72,7 @@ def _embeds_later(
 def update(assistant: Assistant, given: Update) -> Updated:
     """One memory changed, superseded or deleted."""
     store = assistant.editor
+    _refuse_ignored(given)
     if given.delete:
         if given.version is None:
             raise BadInputError("delete needs version: memory_read gives it", "version")
@@ -88,22 +90,51 @@ def update(assistant: Assistant, given: Update) -> Updated:
         valid_to=given.valid_to,
         expected_version=given.version,
     )
-    if given.due is not None or given.tick:
+    if given.due is not None or given.tick or given.done is not None:
         change = _planned(store.get(given.id, refs=False), given, change)
-    memory: Memory | None = None
     later = _embeds_later(assistant, store, [change.text or ""])
-    if change != MemoryChange(given.id, expected_version=given.version):
+    if change == MemoryChange(given.id, expected_version=change.expected_version):
+        memory = store.get(given.id, refs=False)  # completed, or open, as it is
+    else:
         (memory,) = store.edit_many([change], refs=False, embed=later is None)
-    if given.done is not None:
-        memory = (store.done if given.done else store.reopen)(given.id)
     if later is not None:
         later()
-    shown = _shown(memory or store.get(given.id, refs=False))
+    shown = _shown(memory)
     return shown if later is None else replace(shown, note=SHORTLY)
 
 
+ALONE = {
+    "delete": {"version"},
+    "supersede": {"version", "title", "type", "add_topics"},
+}
+"""Changes that take nothing else, or only these arguments."""
+
+
+def _refuse_ignored(given: Update) -> None:
+    """Raise BadInputError for a change that would leave an argument unused, or changes nothing."""
+    unset = Update("")
+    named = {
+        name for name in Update.__struct_fields__ if getattr(given, name) != getattr(unset, name)
+    }
+    for change, others in ALONE.items():
+        if change in named and (unused := sorted(named - {"id", change} - others)):
+            alone = f" and {', '.join(sorted(others - {'version'}))}" if len(others) > 1 else ""
+            raise BadInputError(
+                f"{unused[0]}: not together with {change}, which takes id, version{alone}: make "
+                "two calls",
+                unused[0],
+            )
+    if not named - {"id", "version"}:
+        raise BadInputError("id alone changes nothing: name what is to change", "id")
+
+
 def _planned(memory: Memory, given: Update, change: MemoryChange) -> MemoryChange:
-    """A change with another due day, and with steps ticked: of this version and no later one."""
+    """A change with another due day, steps ticked, completed or open again: of this version and no
+    later one."""
+    if given.done is not None:
+        kind = base_type(given.type or memory.type)
+        kind = done_type(kind) if given.done else kind
+        change = replace(change, type=None if kind == memory.type else kind)
     if given.tick:
         text = memory.text if given.text is None else given.text
         change = replace(change, text=tick(text, given.tick))
@@ -131,11 +162,21 @@ def _draft(assistant: Assistant, new: New) -> MemoryDraft:
         type=new.type or None,
         topics=tuple(new.topics),
         collection=new.collection or None,
-        parent=new.parent or None,
+        parent=_parent(assistant, new.parent),
         valid_from=new.valid_from or None,
         valid_to=new.valid_to or None,
         metadata={"by": assistant.name} | ({DUE: day(new.due)} if new.due else {}),
     )
+
+
+def _parent(assistant: Assistant, given: str) -> str | None:
+    """The id of the memory that a new one belongs to. Raises BadInputError where there is none."""
+    if not given:
+        return None
+    try:
+        return assistant.finder.find_id(given, refs=False)
+    except NotFoundError as error:
+        raise BadInputError(f"parent: {error}", "parent") from None
 
 
 def _near(store: MemoryStore, new: New) -> tuple[Sequence[Listed], Sequence[Listed]]:

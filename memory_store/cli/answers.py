@@ -32,8 +32,8 @@ from memory_store.configuration import chosen
 from memory_store.paths import RERANKER_VARIABLE
 from memory_store.plain_text import without_marks
 from memory_store.records import SearchResponse, SearchResult
+from memory_store.records.degraded import Code
 from memory_store.records.searches import WEAK
-from memory_store.search.degraded import NO_RERANKER
 from memory_store.titles import shown_title
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def print_answer(
     served: titles lead there.
     """
     wanted = response.explain or chosen(RERANKER_VARIABLE)
-    usual = [] if wanted else [n for n in response.degraded if n.startswith(NO_RERANKER)]
+    usual = [] if wanted else [n for n in response.degraded if n.code is Code.NO_RERANKER]
     colour = colour_wanted()
     if not response.rows:
         beyond = response.next or (response.budget and response.budget["too_large"])

@@ -25,6 +25,7 @@ from memory_store.importing.readers.code import READER as CODE
 from memory_store.importing.source_file import Failure, Found, SourceFile
 from memory_store.importing.walker import walk
 from memory_store.importing.work_tree import is_work_tree
+from memory_store.records.degraded import Code, Degraded
 from memory_store.store import MemoryStore
 
 if TYPE_CHECKING:
@@ -32,8 +33,11 @@ if TYPE_CHECKING:
 
 MOST_FILES = 20_000  # an import reads about a hundred a second, and this is done for each search
 MOST_BYTES = 200_000_000  # their texts, sealed, and their index are about three times that
-NOT_KEPT = "memory-store reindex"  # ends remarks of a search; needs a vault that stays
-BY_WORDS = "meaning is not searched. Try: --semantic, which embeds the folder first, each time"
+BY_WORDS = Degraded(
+    Code.NOT_EMBEDDED,
+    "meaning is not searched.",
+    "--semantic, which embeds the folder first, each time",
+)
 
 
 @contextmanager
@@ -66,7 +70,14 @@ def folder_in_memory(folder: Path, *, embed: bool) -> Iterator[MemoryStore]:
 
 def without_vault(response: SearchResponse) -> SearchResponse:
     """The answer without what needs a vault that stays: a token, and commands."""
-    lines = (BY_WORDS if NOT_KEPT in line else line for line in response.degraded)
+    lines = (
+        BY_WORDS
+        if line.code is Code.NOT_EMBEDDED
+        else line.with_parts(command="")  # another model would not be kept
+        if line.code is Code.UNREAD
+        else line
+        for line in response.degraded
+    )
     return replace(response, degraded=tuple(dict.fromkeys(lines)), next=None)
 
 

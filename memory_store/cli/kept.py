@@ -21,6 +21,7 @@ from memory_store.errors import BadInputError, LockedError
 from memory_store.keeper import client
 from memory_store.keeper.frames import BrokenError
 from memory_store.records import Memory, SearchResponse
+from memory_store.records.degraded import as_parts, from_parts
 
 FAILED = "failed"
 """The step that ends a command: a message, and the exit code."""
@@ -41,7 +42,7 @@ def hand_over(found: Found) -> bool:
     """In a keeper, send what was found to the process that asked. Whether there is one."""
     if is_elsewhere():
         sys.stdout.flush()
-        sys.stdout.buffer.write(msgspec.json.encode(found))
+        sys.stdout.buffer.write(msgspec.json.encode(found, enc_hook=as_parts))
     return is_elsewhere()
 
 
@@ -57,7 +58,7 @@ def found_by_keeper(ctx: click.Context, given: str = "") -> Found | None:
     click.echo(err, nl=False, err=True)
     if code:
         ctx.exit(code)
-    return msgspec.json.decode(out, type=Found)
+    return msgspec.json.decode(out, type=Found, dec_hook=from_parts)
 
 
 def search_by_keeper(ctx: click.Context) -> Callable[[str], SearchResponse] | None:
@@ -72,7 +73,7 @@ def search_by_keeper(ctx: click.Context) -> Callable[[str], SearchResponse] | No
         code, out, err = answered
         if code:
             raise BadInputError(err.strip().removeprefix("Error: "), "q")
-        return msgspec.json.decode(out, type=Found).response
+        return msgspec.json.decode(out, type=Found, dec_hook=from_parts).response
 
     return search
 
@@ -99,7 +100,7 @@ def found_by_words(words: Sequence[str], given: str) -> Found | None:
     code, out, err = answered
     if code:
         raise BadInputError(err.decode("utf-8", "replace").strip().removeprefix("Error: "))
-    return msgspec.json.decode(out, type=Found)
+    return msgspec.json.decode(out, type=Found, dec_hook=from_parts)
 
 
 def steps_by_keeper(ctx: click.Context) -> KeptSteps | None:

@@ -35,6 +35,10 @@ class Question(Struct, frozen=True, tag=True):
 
     COLUMNS: ClassVar[tuple[str, ...]] = (ORDINAL,)
 
+    def most(self, size: int) -> int:
+        """What the first column of an answer stays below, in a vault of ``size`` memories."""
+        return size
+
 
 class Words(Question, frozen=True):
     """Words of a query, each a group of hashes, in the ``visible`` collections (``None``: all).
@@ -113,6 +117,10 @@ class WindowCosines(Question, frozen=True):
     query: bytes
     ordinals: bytes
     windows: bytes
+
+    def most(self, size: int) -> int:
+        """The number of windows."""
+        return len(self.windows) // 4
 
 
 class Vectors(Question, frozen=True):

@@ -12,6 +12,8 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from memory_store.crypto.keys import SecretKey
@@ -43,6 +45,7 @@ def main() -> int:
     received = receive_bytes(asked)
     root = SecretKey(received)
     received[:] = bytes(len(received))
+    threading.Thread(target=_load_assistants, name="loading", daemon=True).start()
     try:
         with _opened(kept, root) as store, Server(store, kept) as server:
             store.warm()
@@ -55,6 +58,12 @@ def main() -> int:
         _say(answered, str(error))
         return 1
     return 0
+
+
+def _load_assistants() -> None:
+    """Import what serves an assistant, beside index and model: the first one is not to wait."""
+    with suppress(ImportError):  # the extra is missing: an assistant reads that when it connects
+        import_module("memory_store.assistants.server")
 
 
 def _opened(kept: Kept, root: SecretKey) -> MemoryStore:

@@ -44,6 +44,8 @@ LATER = (
     *("actions.code", "actions.edits", "actions.landscape", "actions.links"),
     *("actions.sources", "actions.trail"),
     *("actions.trash", "actions.writes", "cli.answers", "cli.pager"),
+    *("search.answer.response", "search.legs.vector", "search.pipeline"),
+    *("search.reranking.cross_encoder", "search.reranking.pool_order"),
 )
 """What listed commands import when they are done."""
 FAULT = (

@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,6 @@ MOST_ASSISTANTS = 16
 LEAVE_SECONDS = 5.0
 EMBEDDING_SECONDS = 20.0  # a model loads in less
 MOST_SAID = 64_000_000  # characters of one message, which may hold a memory
-QUIET_SECONDS = 0.5  # after which there is time for imports
 LOOK_SECONDS = 1.0  # between two looks at the limits, the socket and the vault's file
 INPUT_SECONDS = 3600.0  # a person may be typing it
 ANSWER_SECONDS = 60.0  # a caller reads all of it before it prints a word
@@ -141,15 +139,12 @@ class Server:
         """Answer until it is time to end."""
         self._begun = self._used = _now()
         self._embed()
-        loading = threading.Thread(target=_load_assistants, name="loading", daemon=True)
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
             while not self._ended():
-                if selector.select(LOOK_SECONDS if loading.ident else QUIET_SECONDS):
+                if selector.select(LOOK_SECONDS):
                     self._take()
-                elif not loading.ident and not self._working:  # imports hold up what runs beside
-                    loading.start()
 
     def _ended(self) -> bool:
         """Whether an end was asked for, a limit is reached, or socket or vault are gone."""
@@ -317,12 +312,6 @@ class Server:
 def _is_gone(connection: socket.socket) -> bool:
     """Whether the other end, which says nothing more, has closed."""
     return bool(select.select([connection], [], [], 0)[0])
-
-
-def _load_assistants() -> None:
-    """Import what serves an assistant, which takes a second, before the first one comes."""
-    with suppress(ImportError):  # the extra is missing: an assistant reads that when it connects
-        import_module("memory_store.assistants.server")
 
 
 class Said(io.TextIOWrapper):

@@ -66,5 +66,6 @@ class Answer(Struct, frozen=True):
             "opened": self.search.opened,
             "total": self.search.total,
             "nearest": self.search.nearest,
-            "degraded": list(self.search.degraded),
+            "degraded": [str(line) for line in self.search.degraded],
+            "degraded_codes": [str(line.code) for line in self.search.degraded],
         }

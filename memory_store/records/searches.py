@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
+from memory_store.records.degraded import Degraded
 from memory_store.records.explanation import Stage, Verdict
 from memory_store.records.visibility import ForSearchers, InPart, UnlessStrict
 from memory_store.titles import shown_title
@@ -116,7 +117,8 @@ class SearchResponse(Struct, frozen=True):
     the whole result. ``budget`` says what a token budget was spent on (``None``: there was none).
     ``nearest`` is a sentence where no memory holds a word of the query: the rows are merely near.
     ``also_searched`` maps words of the query that no memory holds to the word that was searched
-    instead. ``degraded`` lists what was missing, each line ending in the command that mends it.
+    instead. ``degraded`` lists what was missing, each line ending in the command that mends it; a
+    line is a string with a ``code``, by which a program decides.
     ``explain`` holds what each stage did, in order, ``why`` what became of one memory (where asked
     for).
     ``holding`` is how many memories hold a word of the query, where more than words decides what is
@@ -140,7 +142,7 @@ class SearchResponse(Struct, frozen=True):
     truncated: ForSearchers[bool] = False
     nearest: ForSearchers[str | None] = None
     also_searched: Mapping[str, str] = field(default_factory=dict)
-    degraded: InPart[tuple[str, ...]] = ()
+    degraded: InPart[tuple[Degraded, ...]] = ()
     milliseconds: ForSearchers[float] = 0.0
     explain: InPart[tuple[Stage, ...]] = ()
     why: InPart[Verdict | None] = None
@@ -184,7 +186,8 @@ class SearchResponse(Struct, frozen=True):
         answer["rows"] = [row.as_dict() for row in self.rows]
         answer["facets"] = {name: dict(counts) for name, counts in self.facets.items()}
         answer["also_searched"] = dict(self.also_searched)
-        answer["degraded"] = list(self.degraded)
+        answer["degraded"] = [str(line) for line in self.degraded]
+        answer["degraded_codes"] = [str(line.code) for line in self.degraded]
         answer["milliseconds"] = round(self.milliseconds, 3)
         answer["explain"] = [stage.as_dict() for stage in self.explain]
         answer["why"] = None if self.why is None else self.why.as_dict()
@@ -226,5 +229,5 @@ class Ranking(Struct, frozen=True):
     pool: int
     opened: int
     reranked: int = 0
-    degraded: tuple[str, ...] = ()
+    degraded: tuple[Degraded, ...] = ()
     cosines: tuple[float | None, ...] = ()

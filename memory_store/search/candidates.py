@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from memory_store.index.terms import Scored as EveryScore
     from memory_store.models.embedder import Embedder
     from memory_store.records import Match, Memory
+    from memory_store.records.degraded import Degraded
     from memory_store.records.explanation import Verdict
     from memory_store.search.answer.previews import Marker
 
@@ -155,7 +156,7 @@ class Fetched(Struct, frozen=True):
     """
 
     lists: tuple[LegList, ...]
-    degraded: tuple[str, ...] = ()
+    degraded: tuple[Degraded, ...] = ()
     models: tuple[QueryModel, ...] = ()
     milliseconds: Mapping[str, float] = field(default_factory=dict)
 
@@ -197,7 +198,7 @@ class Outcome(Struct, frozen=True):
     holding: int | None = None
     reranked: int = 0
     calibrated: bool = False
-    degraded: tuple[str, ...] = ()
+    degraded: tuple[Degraded, ...] = ()
     nearest: str | None = None
     embedder: Embedder | None = None
     candidates: tuple[Scored, ...] = ()

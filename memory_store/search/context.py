@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
     from memory_store.models.reranker import Reranker
     from memory_store.records import Memory
+    from memory_store.records.degraded import Degraded
     from memory_store.records.fusion import FusionNumbers
     from memory_store.search.query.language import ParsedQuery
     from memory_store.session.code_files import CodeFiles
@@ -76,7 +77,7 @@ class SearchContext(Struct, frozen=True):
     own_models: frozenset[str] = frozenset()
     fitted: Mapping[str, FusionNumbers] = field(default_factory=dict)
     unnamed: frozenset[str] = frozenset()
-    degraded: tuple[str, ...] = ()
+    degraded: tuple[Degraded, ...] = ()
     typed_vault: Callable[[], str] = lambda: " DB"
     strict: bool = False
     by_places: bool = False

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.models.readability import unread_languages
+from memory_store.records.degraded import TRY, Code, Degraded, from_text
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask, Snapshot
@@ -21,43 +22,40 @@ if TYPE_CHECKING:
     from memory_store.search.candidates import Scope
     from memory_store.search.context import SearchContext
 
-NO_VECTORS = "no memory has a vector yet, meaning is not searched. Try: {}memory-store reindex{}"
-NO_VECTOR = (
-    "like: this memory has no vector yet, so others are compared by words and topics. "
-    "Try: memory-store reindex{}"
-)
-STALE = "{} is indexed with earlier settings in part (memories: {:,}). Try: memory-store reindex{}"
-UNEMBEDDED = "{} has no vectors, meaning is not searched there. Try: memory-store reindex{}"
-UNREAD = (
-    "{}: {} does not read {}, so these memories are found by words, hardly by meaning. "
-    "Try: memory-store models get multilingual, then "
-    "memory-store reindex{} --embedder multilingual"
-)
-PARTLY = (
-    "meaning: {:,} of {:,} memories. The others are found by words. Try: memory-store reindex{}"
-)
-TRY = "Try: "  # the command that mends it follows
+REINDEX = "memory-store reindex"
+NO_VECTORS = "no memory has a vector yet, meaning is not searched."
+NO_VECTOR = "like: this memory has no vector yet, so others are compared by words and topics."
+STALE = "{} is indexed with earlier settings in part (memories: {:,})."
+UNEMBEDDED = "{} has no vectors, meaning is not searched there."
+UNREAD = "{}: {} does not read {}, so these memories are found by words, hardly by meaning."
+READ_IT = f"memory-store models get multilingual, then {REINDEX}{{}} --embedder multilingual"
+PARTLY = "meaning: {:,} of {:,} memories. The others are found by words."
 A_PATH = re.compile(r"(?<![\w/:.])(~|[A-Za-z]:)?[/\\].*", re.DOTALL)
-NO_RERANKER = "no reranker, "  # how a line begins about what many do without
-UNNAMED = "collection "  # how a line begins that names collections
+NO_RERANKER = "no reranker, "
 HIDDEN = "in part of the collections meaning is not searched as it should be; see doctor"
 SEALED = "sealed: "  # how a line begins that a sealed search brings with it, and how it ends
 WITHOUT_SEALED = "Search without sealed"
-NOT_AS_QUOTED = "quotes: nothing holds what is quoted as typed, so its words were searched for"
-QUOTES_OF_A_TEXT = "quotes: in a text this long they are no condition; its words were searched for"
-PAIRS_DECIDE = f"{SEALED}phrases were matched by their stems, not their spelling. {WITHOUT_SEALED}"
-FILES_ARE_SEALED = (
+NOT_AS_QUOTED = Degraded(
+    Code.QUOTES, "quotes: nothing holds what is quoted as typed, so its words were searched for"
+)
+QUOTES_OF_A_TEXT = Degraded(
+    Code.QUOTES, "quotes: in a text this long they are no condition; its words were searched for"
+)
+PAIRS_DECIDE = Degraded(
+    Code.SEALED,
+    f"{SEALED}phrases were matched by their stems, not their spelling. {WITHOUT_SEALED}",
+)
+FILES_ARE_SEALED = Degraded(
+    Code.SEALED,
     f"{SEALED}the recipe's rules for files were left out, for names of files are sealed. "
-    f"{WITHOUT_SEALED}"
+    f"{WITHOUT_SEALED}",
 )
 TO_READERS = "This needs the permission hybrid-decrypt"
-BY_PLACES = f"order and scores show which is nearer, not how near. {TO_READERS}"
-NOT_READ = f"results keep the order of fusion, for a reranker reads texts. {TO_READERS}"
-
-
-HAVE_NONE = (
-    PARTLY.partition("{")[0],
-    *(line.partition(TRY)[0].rpartition("{}")[2].rstrip() for line in (UNEMBEDDED, NO_VECTORS)),
+BY_PLACES = Degraded(
+    Code.PERMISSION, f"order and scores show which is nearer, not how near. {TO_READERS}"
+)
+NOT_READ = Degraded(
+    Code.PERMISSION, f"results keep the order of fusion, for a reranker reads texts. {TO_READERS}"
 )
 
 
@@ -74,15 +72,11 @@ class EmbeddingNow(Struct, frozen=True):
         when = "soon" if self.seconds is None else f"in {_span(self.seconds)}"
         return f"{are} found by words only so far. A search by meaning finds {them} {when}."
 
-    def mends(self, line: str) -> str:
+    def mends(self, line: Degraded) -> Degraded:
         """A line about missing vectors, ending in what mends them now instead of in a command."""
         left = "" if self.seconds is None else f", {_span(self.seconds)} left"
-        return f"{line.partition(TRY)[0]}What is missing is being embedded now{left}."
-
-
-def lacks_vectors(line: str) -> bool:
-    """Whether a line for ``degraded`` says that memories have no vectors yet."""
-    return any(says in line for says in HAVE_NONE)
+        now = f"What is missing is being embedded now{left}."
+        return line.with_parts(f"{line.sentence} {now}", command="")
 
 
 def _span(seconds: float) -> str:
@@ -96,68 +90,79 @@ def _span(seconds: float) -> str:
 
 def missing_model(
     error: ModelUnavailableError | ModelMismatchError, scope: Scope, context: SearchContext
-) -> str:
+) -> Degraded:
     """The line for ``degraded`` when queries cannot be embedded by the model of a scope."""
-    line = missing_embedder(error, context.typed_vault())
+    text = _mended(error, context.typed_vault())
     if scope.whole and scope.chooser is None:
-        return line
+        return from_text(Code.MODEL, text)
     model = context.indexed_with[scope.collections[0]].embedder
     named = named_collections(scope.collections, context)
-    return f"{named} cannot be searched by meaning without {model}: {line}"
+    text = f"{named} cannot be searched by meaning without {model}: {text}"
+    return from_text(Code.MODEL, text, names=True)
 
 
-def other_model(scope: Scope, context: SearchContext) -> str:
+def other_model(scope: Scope, context: SearchContext) -> Degraded:
     """The line for ``degraded`` where a memory's vectors cannot be compared with others."""
     named = named_collections(scope.collections, context)
-    return f"{named} cannot be compared by meaning, for its vectors come from another model"
+    why = f"{named} cannot be compared by meaning, for its vectors come from another model"
+    return Degraded(Code.MODEL, why, names=True)
 
 
-def missing_embedder(error: ModelUnavailableError | ModelMismatchError, database: str) -> str:
-    """That an embedding model is missing, ending in what mends it.
+def _mended(error: ModelUnavailableError | ModelMismatchError, database: str) -> str:
+    """That a model is missing, ending in what mends it.
 
     ``database`` is the vault as :func:`memory_store.configuration.typed_vault` has it.
     """
-    reindex = f"memory-store reindex{database}"
+    reindex = f"{REINDEX}{database}"
     remedy = error.remedy if isinstance(error, ModelUnavailableError) else reindex
     message = str(error).rstrip(".")
-    return message if remedy in message else f"{message}. Try: {remedy}"
+    return message if remedy in message else f"{message}. {TRY}{remedy}"
 
 
-def missing_reranker(error: ModelUnavailableError | ModelMismatchError, database: str) -> str:
+def missing_reranker(error: ModelUnavailableError | ModelMismatchError, database: str) -> Degraded:
     """The line for ``degraded`` when there is no reranker, ending in what mends it."""
-    reason = missing_embedder(error, database)
-    return f"{NO_RERANKER}results keep the order of fusion: {reason}"
+    reason = _mended(error, database)
+    text = f"{NO_RERANKER}results keep the order of fusion: {reason}"
+    return from_text(Code.NO_RERANKER, text)
 
 
-def out_of_time(candidates: int) -> str:
+def out_of_time(candidates: int) -> Degraded:
     """The line for ``degraded`` when the time limit was over before anything could be read."""
-    return f"budget_ms: no time to rerank any of {candidates} candidates"
+    return Degraded(Code.TIME, f"budget_ms: no time to rerank any of {candidates} candidates")
 
 
-def shortfall(read: int, candidates: int) -> str:
+def shortfall(read: int, candidates: int) -> Degraded:
     """The line for ``degraded`` when the time limit let only some be read."""
-    return f"budget_ms: reranked {read} of {candidates} candidates in time"
+    said = f"budget_ms: reranked {read} of {candidates} candidates in time"
+    return Degraded(Code.TIME, said)
 
 
-def cut_texts(cut: int, characters: int) -> str:
+def cut_texts(cut: int, characters: int) -> Degraded:
     """The line for ``degraded`` when a reranker reads whole memories, and some are longer."""
     which = "1 memory is" if cut == 1 else f"{cut:,} memories are"
-    return f"the reranker read the first {characters:,} characters: {which} longer"
+    said = f"the reranker read the first {characters:,} characters: {which} longer"
+    return Degraded(Code.CUT_TEXTS, said)
 
 
-def stale_lines(mask: Mask, context: SearchContext) -> tuple[str, ...]:
+def stale_lines(mask: Mask, context: SearchContext) -> tuple[Degraded, ...]:
     """What is to be said of searched collections whose settings changed since they were indexed."""
     snapshot = context.snapshot
     stale = snapshot.stale & mask
     if not stale.any():
         return ()
+    reindex = f"{REINDEX}{context.typed_vault()}"
     return tuple(
-        STALE.format(named_collections([collection], context), count, context.typed_vault())
+        Degraded(
+            Code.STALE,
+            STALE.format(named_collections([collection], context), count),
+            reindex,
+            names=True,
+        )
         for collection, count in _counted(stale, snapshot).items()
     )
 
 
-def unembedded_lines(mask: Mask, context: SearchContext) -> tuple[str, ...]:
+def unembedded_lines(mask: Mask, context: SearchContext) -> tuple[Degraded, ...]:
     """What is to be said of searched memories that have no vectors, and of whole collections.
 
     Nothing of those that are stale: that is said already.
@@ -168,51 +173,61 @@ def unembedded_lines(mask: Mask, context: SearchContext) -> tuple[str, ...]:
         return ()
     embedded = {part.collection for part in snapshot.parts if part.segment.windows}
     counts = _counted(lacking, snapshot)
+    reindex = f"{REINDEX}{context.typed_vault()}"
     lines = [
-        UNEMBEDDED.format(named_collections([collection], context), context.typed_vault())
+        Degraded(
+            Code.NOT_EMBEDDED,
+            UNEMBEDDED.format(named_collections([collection], context)),
+            reindex,
+            names=True,
+        )
         for collection in counts
         if collection not in embedded
     ]
     if not embedded.isdisjoint(counts):
         total = int(mask.sum())
         have = total - int((mask & snapshot.worked_out("unembedded", snapshot.unembedded)).sum())
-        lines.append(PARTLY.format(have, total, context.typed_vault()))
+        lines.append(Degraded(Code.NOT_EMBEDDED, PARTLY.format(have, total), reindex))
     return tuple(lines)
 
 
 def unread_line(
     embedder: Embedder, named: str, languages: Mapping[str, int], database: str
-) -> tuple[str, ...]:
+) -> tuple[Degraded, ...]:
     """What is to be said where a model does not read ``languages`` (code → how many memories).
 
     ``named`` is what :func:`named_collections` makes of the collections that hold them.
     """
     unread = " or ".join(unread_languages(embedder, languages))
-    return (UNREAD.format(named, embedder.name, unread, database),) if unread else ()
+    said = UNREAD.format(named, embedder.name, unread)
+    line = Degraded(Code.UNREAD, said, READ_IT.format(database), names=True)
+    return (line,) if unread else ()
 
 
 def named_collections(collections: Iterable[str], context: SearchContext) -> str:
     """``collection 'a'``, or ``collection 'a', 'b'``."""
     names = (repr(context.collection_names.get(one, one)) for one in collections)
-    return UNNAMED + ", ".join(names)
+    return f"collection {', '.join(names)}"
 
 
-def for_searchers(lines: Iterable[str]) -> tuple[str, ...]:
+def for_searchers(lines: Iterable[Degraded]) -> tuple[Degraded, ...]:
     """Lines of ``degraded`` for those who may not read, whose searches are sealed ones."""
-    return without_names(
-        line.removeprefix(SEALED).replace(WITHOUT_SEALED, TO_READERS) for line in lines
-    )
+    return tuple(dict.fromkeys(map(_for_searchers, lines)))
 
 
-def without_commands(lines: Iterable[str]) -> tuple[str, ...]:
+def _for_searchers(line: Degraded) -> Degraded:
+    """A line without names of collections, and without an advice that is not for such a caller."""
+    if line.names:
+        return Degraded(line.code, HIDDEN)
+    if line.code is Code.SEALED:
+        said = line.sentence.removeprefix(SEALED).replace(WITHOUT_SEALED, TO_READERS)
+        return line.with_parts(said)
+    return line
+
+
+def without_commands(lines: Iterable[Degraded]) -> tuple[Degraded, ...]:
     """Lines of ``degraded`` for those who run no command here: no command, and no path."""
-    sentences = (line.partition(TRY)[0].rstrip() for line in lines)
-    return tuple(dict.fromkeys(A_PATH.sub("…", one) for one in sentences))
-
-
-def without_names(lines: Iterable[str]) -> tuple[str, ...]:
-    """Lines of ``degraded`` for those who may not read the names of collections."""
-    shown = (HIDDEN if line.startswith(UNNAMED) else line for line in lines)
+    shown = (line.with_parts(A_PATH.sub("…", line.sentence), command="") for line in lines)
     return tuple(dict.fromkeys(shown))
 
 

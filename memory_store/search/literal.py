@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from memory_store.errors import BadInputError
 from memory_store.index.terms import keyword_scores, top_k
 from memory_store.records import Match
+from memory_store.records.degraded import Code, Degraded
 from memory_store.records.explanation import Analyse, Fetch, Open
 from memory_store.search.candidates import Candidate, Outcome, Scored
 from memory_store.search.context import SearchContext
@@ -101,11 +102,12 @@ def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple
     )
 
 
-def _left(left: int, *, narrowed: bool) -> str:
+def _left(left: int, *, narrowed: bool) -> Degraded:
     why = "" if narrowed else "no index can narrow this pattern, for it holds no word: "
-    return (
+    return Degraded(
+        Code.LIMIT,
         f"{why}{left:,} more memories may match and were not tried: the next page goes on with "
-        "them, --all (all=1) tries all. Or add a word"
+        "them, --all (all=1) tries all. Or add a word",
     )
 
 

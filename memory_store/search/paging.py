@@ -18,7 +18,6 @@ import binascii
 import hashlib
 import json
 import struct
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -28,6 +27,7 @@ from msgspec.structs import asdict, astuple
 
 from memory_store.errors import BadInputError, FormatError, TamperedError
 from memory_store.records import SearchRequest
+from memory_store.records.degraded import Code, Degraded
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask, Snapshot
@@ -35,9 +35,11 @@ if TYPE_CHECKING:
 
 TOKEN = 99  # characters of a token
 REACH = 88  # places after the first that waits, of which a token says whether they do
-CHANGED = (
+TAG_SHIFT = 32  # of an id's first 64 bits
+CHANGED = Degraded(
+    Code.CHANGED,
     "continue: the vault, or what ranks it, changed since the page before; this page goes on by "
-    "score, so a memory may come twice or be left out. Search again for the whole"
+    "score, so a memory may come twice or be left out. Search again for the whole",
 )
 
 _PLACE = struct.Struct(">IBIIId11s")
@@ -114,16 +116,13 @@ def not_yet_listed(place: Place, snapshot: Snapshot, mask: Mask) -> Mask:
     """``mask`` less what earlier pages of a list have shown, which is ordered by time and id."""
     left = mask & (snapshot.created <= place.value)
     ties = np.flatnonzero(left & (snapshot.created == place.value))
-    words = snapshot.id_words[ties]
-    ties = ties[np.lexsort((words[:, 1], words[:, 0]))]
-    here = _first(n for n, one in enumerate(ties) if id_tag(snapshot, int(one)) == place.tag)
-    left[ties[:here] if here is not None else []] = False
+    left[ties[snapshot.id_words[ties, 0] >> TAG_SHIFT < place.tag]] = False
     return left
 
 
 def id_tag(snapshot: Snapshot, ordinal: int) -> int:
-    """32 bits that stand for a memory's id."""
-    return zlib.crc32(snapshot.id_words[ordinal].astype(">u8").tobytes())
+    """The first 32 bits of a memory's id, which is random: they sort as ids do."""
+    return int(snapshot.id_words[ordinal, 0]) >> TAG_SHIFT
 
 
 def _first(places: Iterator[int]) -> int | None:

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 from memory_store.records import Ranking, SearchRequest, SearchResponse
+from memory_store.records.degraded import Degraded
 from memory_store.records.explanation import Analyse, Expand, Fetch, Fuse
 from memory_store.search.answer.response import meaning_alone, respond
 from memory_store.search.candidates import Fetched, LegList, Outcome, Scored
@@ -173,7 +174,7 @@ def _ranked(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, O
         if plan.options.explain:
             explain(found)
         why = partial(why_so, found) if plan.options.why else None
-    beyond: tuple[str, ...] = ()
+    beyond: tuple[Degraded, ...] = ()
     if conditional and listed is None:
         beyond = untried(search, fetched, merged, outcome.tried)
     elif conditional:

@@ -30,7 +30,7 @@ from memory_store.vault import trash
 from memory_store.vault.collections import insert_collection
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import WholeKeyring
-from memory_store.vault.last_seen import accept, counters, remember, rollback_warning
+from memory_store.vault.last_seen import accept, remember, rollback_warning
 from memory_store.vault.members import OWNER_ROLE, changed_members
 from memory_store.vault.settings import (
     CollectionSettings,
@@ -87,7 +87,7 @@ class WholeVault:
         self.likenesses = Likenesses()
         self.index = LiveIndex(keyring, Storage.open(path, read_only=True, access=access))
         self._older = not access.in_memory and (
-            rollback_warning(vault, path, counters(self._writer)) is not None
+            rollback_warning(vault, path, self._writer) is not None
         )
         self._warned = False
         self._shares: Stored | None = None
@@ -99,7 +99,7 @@ class WholeVault:
         """A warning where its file was older than the one last used here, until it is accepted."""
         if not self._older:
             return None
-        warning = rollback_warning(self.vault, self.path, counters(self.reader()))
+        warning = rollback_warning(self.vault, self.path, self.reader())
         command = "memory-store verify"
         return warning.replace(f"{command} DB", f"{command} {self.path}") if warning else None
 
@@ -112,7 +112,7 @@ class WholeVault:
 
     def accept_older(self) -> None:
         """Take the file as it is for the newest there is."""
-        accept(self.vault, self.path, counters(self.reader()))
+        accept(self.vault, self.path, self.reader())
 
     @contextmanager
     def writing(self) -> Iterator[Storage]:
@@ -335,7 +335,7 @@ class WholeVault:
         if not (self.keyring.locked or self.access.in_memory):
             # an exchanged file: keys are wiped all the same
             with contextlib.suppress(sqlite3.Error):
-                remember(self.vault, self.path, counters(self._writer))
+                remember(self.vault, self.path, self._writer)
         self.keyring.wipe()
         self.link_graphs.wipe()
         self.likenesses.wipe()

@@ -49,14 +49,15 @@ class Prepared(Struct, frozen=True):
     """A memory ready to be written. Version 1 is new; a later one replaces the version before.
 
     ``links`` are the targets of the links in it, by how they are written.
-    One that is ``restored`` may follow on a version that is there no more.
+    One that is restored says the version it ``replaces``, which need not be the one before, and may
+    be there no more.
     """
 
     memory: Memory
     origin: Origin
     entry: IndexEntry
     links: Mapping[str, Sequence[str]] = {}
-    restored: bool = False
+    replaces: int | None = None
 
 
 def write_batch(
@@ -143,7 +144,8 @@ def _replace_rows(
     for item in batch:
         row = present.get(item.memory.id)
         before = row.version if row is not None else 0
-        if before != item.memory.version - 1 and not (item.restored and row is None):
+        wanted = item.memory.version - 1 if item.replaces is None else item.replaces
+        if before != wanted and not (item.replaces is not None and row is None):
             raise ConflictError(f"memory {item.memory.id} was changed by another writer meanwhile")
         if row is not None:
             replaced[row.collection].append(row.id)

@@ -68,7 +68,8 @@ def decoded_answer(question: AnyQuestion, data: bytes, size: int) -> Columns:
         raise ValueError("another number of columns")
     found = [np.frombuffer(column, kind) for column, kind in zip(sent, kinds, strict=True)]
     rows = len(found[0])
-    if kinds[0] == "<i4" and rows and not 0 <= int(found[0].min()) <= int(found[0].max()) < size:
+    most = question.most(size)
+    if kinds[0] == "<i4" and rows and not 0 <= int(found[0].min()) <= int(found[0].max()) < most:
         raise ValueError("a memory that there is not")
     if kinds[-1] == "<f2":
         found[-1] = found[-1].reshape(rows, -1) if rows else found[-1].reshape(0, 1)

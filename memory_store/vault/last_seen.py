@@ -16,6 +16,10 @@ from memory_store.vault.storage import Storage
 
 AUDIT = "audit"  # no collection has such an id
 MARK = "older:"  # nor such a one: a place where an older file was, which was not accepted yet
+BEHIND = (
+    "this standby is behind what was last used on this machine: the latest changes are missing "
+    "until it has caught up. If it never does, the vault was exchanged for an older one"
+)
 WARNING = (
     "this file is older than the one last used on this machine: its latest changes are missing. "
     "After a backup was put back, accept it with memory-store verify DB --accept-older; otherwise "
@@ -29,32 +33,40 @@ def counters(storage: Storage) -> dict[str, int]:
     return {**written, AUDIT: last} if last else written
 
 
-def rollback_warning(vault: bytes, path: Path, present: dict[str, int]) -> str | None:
+def rollback_warning(vault: bytes, path: Path, storage: Storage) -> str | None:
     """A warning when the file is older than the one last locked on this machine, else None.
 
     From then on it is given at every opening of a file in that place, whatever is written to it,
-    until :func:`accept`. Copies elsewhere, such as backups, do not matter.
+    until :func:`accept`. Copies elsewhere, such as backups, do not matter. Of a standby nothing is
+    noted: it may only be behind.
     """
     seen, mark = read_numbers(_file(vault)), _mark(path)
     if mark in seen:
         return WARNING
-    counted = {name: counter for name, counter in seen.items() if not _is_mark(name)}
-    if all((present.get(name) or 0) >= (counter or 0) for name, counter in counted.items()):
+    if not _behind(seen, counters(storage)):
         return None
+    if storage.standby:
+        return BEHIND
     write_numbers(_file(vault), {**seen, mark: 1})
     return WARNING
 
 
-def remember(vault: bytes, path: Path, present: dict[str, int]) -> None:
-    """Keep the counters for the next time, unless it is an older file that was not accepted."""
-    seen = read_numbers(_file(vault))
-    if _mark(path) not in seen:
+def remember(vault: bytes, path: Path, storage: Storage) -> None:
+    """Keep the counters for the next time, unless it is an older file that was not accepted, or a
+    standby that is behind."""
+    seen, present = read_numbers(_file(vault)), counters(storage)
+    if _mark(path) not in seen and not (storage.standby and _behind(seen, present)):
         _keep(vault, path, present, seen)
 
 
-def accept(vault: bytes, path: Path, present: dict[str, int]) -> None:
+def accept(vault: bytes, path: Path, storage: Storage) -> None:
     """Take the file as it is for the newest there is."""
-    _keep(vault, path, present, read_numbers(_file(vault)))
+    _keep(vault, path, counters(storage), read_numbers(_file(vault)))
+
+
+def _behind(seen: dict[str, int], present: dict[str, int]) -> bool:
+    counted = ((name, counter or 0) for name, counter in seen.items() if not _is_mark(name))
+    return any((present.get(name) or 0) < counter for name, counter in counted)
 
 
 def _keep(vault: bytes, path: Path, present: dict[str, int], seen: dict[str, int]) -> None:

@@ -14,6 +14,7 @@ from msgspec import Struct, ValidationError, convert, field, to_builtins
 from msgspec.structs import asdict, replace
 
 from memory_store.errors import (
+    AwayError,
     BadInputError,
     FormatError,
     LockedError,
@@ -307,6 +308,11 @@ def _check_newest(storage: Storage, keyring: WholeKeyring, shares: Mapping[str, 
         noted = open_manifest(keyring.of(collection), accounts).revision
         if share.revision < noted:
             raise TamperedError(f"vault_shares of {collection}: an older version was put back")
+        if share.revision < seen.get(collection, 0) and storage.standby:
+            raise AwayError(
+                f"vault_shares of {collection}: this standby is behind what was last seen on this "
+                "machine: try again when it has caught up"
+            )
         if share.revision < seen.get(collection, 0):
             raise TamperedError(
                 f"vault_shares of {collection}: older than the one last seen on this machine. "

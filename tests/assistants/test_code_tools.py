@@ -140,7 +140,11 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("code_read", {"file": "boxes.py:70"}, "boxes.py has 7 lines"),
     ("code_read", {"file": "boxes.py:last"}, "keys.py:40-80 would|boxes.py:40-80 would"),
     ("code_read", {"file": "boxes.py", "budget": 3}, "budget: a whole number of at least 150"),
-    ("code_context", {"collection": ["attic"]}, "no collection 'attic'; there is: notes"),
+    (
+        "code_context",
+        {"collection": ["attic"]},
+        "there is none named 'attic'; memory_start lists them",
+    ),
     (
         "memory_search",
         {"query": "fn main() {}", "mode": "structural", "language": "python"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,8 +18,10 @@ from msgspec import Struct
 
 from memory_store.access import Grants
 from memory_store.assistants.assistant import Assistant, access_of
-from memory_store.assistants.tools import call
+from memory_store.assistants.reads import as_markdown, landscape_markdown
+from memory_store.assistants.tools import TOOLS, call
 from memory_store.errors import MemoryStoreError
+from memory_store.records import MemoryDraft
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.store import MemoryStore
 
@@ -27,7 +29,29 @@ FULL = os.environ.get("PROOFS") == "full"
 NAMES = ("amber", "birch", "cedar")  # collections; each text has the name of its own
 COLLECTIONS = st.sets(st.sampled_from(NAMES))
 GRANTED = st.tuples(COLLECTIONS, COLLECTIONS, COLLECTIONS)  # search, decrypt, write
-ACTIONS = ("add", "edit", "supersede", "delete", "search", "read", "start", "tasks", "map")
+WRITES = {
+    "add": "memory_add",
+    "edit": "memory_update",
+    "supersede": "memory_update",
+    "delete": "memory_update",
+}
+READS: dict[str, Callable[[str, str], tuple[str, dict[str, Any]]]] = {
+    "search": lambda name, _: ("memory_search", {"query": f"{name} note", "format": "json"}),
+    "named": lambda name, _: ("memory_search", {"query": "note", "collection": [name]}),
+    "like": lambda _, target: ("memory_search", {"like": target}),
+    "pattern": lambda name, _: ("memory_search", {"query": f"/A {name}/", "mode": "literal"}),
+    "read": lambda _, target: ("memory_read", {"ids": [target]}),
+    "start": lambda *_: ("memory_start", {"query": "note"}),
+    "tasks": lambda *_: ("tasks", {"status": "all"}),
+    "map": lambda *_: ("memory_landscape", {}),
+    "repository": lambda *_: ("code_context", {}),
+    "outline": lambda name, _: ("code_outline", {"file": f"{name}.py"}),
+    "symbol": lambda name, _: ("code_symbols", {"name": name}),
+    "impact": lambda name, _: ("code_impact", {"of": f"{name}.py"}),
+    "lines": lambda name, _: ("code_read", {"file": f"{name}.py"}),
+}
+RESOURCES = ("memory", "landscape")
+ACTIONS = (*WRITES, *READS, *RESOURCES)
 PLAN = st.lists(st.tuples(st.sampled_from(ACTIONS), st.sampled_from(NAMES)), min_size=4, max_size=9)
 
 
@@ -38,6 +62,12 @@ class Done(Struct):
     deleted: set[str]
     collections: set[str]
     said: list[Any]
+
+
+def test_every_tool_is_among_the_actions() -> None:
+    """A tool that is added without an action of its own fails here."""
+    read = {tool for tool, _ in (made("", "") for made in READS.values())}
+    assert {*WRITES.values(), *read} == {one.name for one in TOOLS}
 
 
 @settings(max_examples=60 if FULL else 4)
@@ -54,6 +84,18 @@ def test_two_assistants_and_a_page_under_any_grants(
             for name in NAMES
         }
         targets = {name: one.id for name, one in seeds.items()}
+        code = store.add_many(
+            [
+                MemoryDraft(
+                    f"# A {name} note, in code\ndef {name}():\n    return 1\n",
+                    type="code",
+                    ref=f"{name}.py",
+                    metadata={"language": "python"},
+                    collection=name,
+                )
+                for name in NAMES
+            ]
+        )
 
         def assistant(number: int) -> Done:
             search, decrypt, write = (
@@ -62,7 +104,10 @@ def test_two_assistants_and_a_page_under_any_grants(
             grants = Grants(search=search, decrypt=decrypt, write=write)
             limited = store.limited_to(search | decrypt | write, readable=decrypt)
             helper = Assistant(limited, access_of(grants), f"helper {number}", grants)
-            return at_work(helper, plans[number], targets)
+            done = at_work(helper, plans[number], targets)
+            asking = [(action, name) for action in (*READS, *RESOURCES) for name in NAMES]
+            done.said += at_work(helper, asking, targets).said
+            return done
 
         def page() -> Done:
             whole = Assistant(store.limited_to(EVERYTHING), "write", "page")
@@ -72,7 +117,7 @@ def test_two_assistants_and_a_page_under_any_grants(
             jobs = [pool.submit(assistant, 0), pool.submit(assistant, 1), pool.submit(page)]
             done = [job.result() for job in jobs]
 
-        texts = {(one.id, 1): one.text for one in seeds.values()}
+        texts = {(one.id, 1): one.text for one in (*seeds.values(), *code)}
         for one in done:
             assert not texts.keys() & one.texts.keys(), "one version was given twice"
             texts |= one.texts
@@ -83,8 +128,10 @@ def test_two_assistants_and_a_page_under_any_grants(
         for id_, memory in there.items():
             assert memory.text == texts[id_, newest[id_]]
             assert memory.collection in memory.text
-        for (_, decrypt, write), one in zip(granted, done, strict=False):
+        for (search, decrypt, write), one in zip(granted, done, strict=False):
             assert one.collections <= write
+            for name in decrypt & search:  # what may be read is there
+                assert f"A {name} note, in code" in json.dumps(one.said)
             said = json.dumps(one.said)
             assert not [name for name in {*NAMES} - decrypt if f"A {name} note" in said]
 
@@ -127,15 +174,14 @@ def act(helper: Assistant, action: str, name: str, target: str, number: int, don
             given = {"id": target, "delete": True, "version": read["version"]}
             call(helper, "memory_update", given)
             done.deleted.add(target)
+        case "memory":
+            done.said.append(as_markdown(helper, target))
+            return
+        case "landscape":
+            done.said.append(landscape_markdown(helper))
+            return
         case _:
-            tool, given = {
-                "search": ("memory_search", {"query": f"{name} note", "format": "json"}),
-                "read": ("memory_read", {"ids": [target]}),
-                "start": ("memory_start", {"query": "note"}),
-                "tasks": ("tasks", {"status": "all"}),
-                "map": ("memory_landscape", {}),
-            }[action]
-            done.said.append(call(helper, tool, given))
+            done.said.append(call(helper, *READS[action](name, target)))
             return
     done.collections.add(name)
     done.said.append(answer if action != "delete" else "deleted")

@@ -337,6 +337,48 @@ class TestWriting:
         assert call(assistant(store), "memory_update", given)["deleted"]
         assert store.list() == []
 
+    @pytest.mark.parametrize(
+        ("change", "culprit"),
+        [
+            ({"done": True, "version": 9}, "is at version 1, not 9"),
+            ({"tick": [1], "version": 9}, "is at version 1, not 9"),
+            ({"supersede": "New", "remove_topics": ["home"]}, "remove_topics: not together"),
+            ({"supersede": "New", "due": "2030-01-01"}, "due: not together"),
+            ({"delete": True, "version": 1, "text": "New"}, "text: not together with delete"),
+            ({"delete": True, "version": 1, "supersede": "New"}, "not together with delete"),
+            ({"version": 1}, "changes nothing"),
+        ],
+    )
+    def test_what_would_be_left_out_is_refused(
+        self, store: MemoryStore, change: dict[str, Any], culprit: str
+    ) -> None:
+        id_ = added(store, "- [ ] Call", type="task", topics=["home"])
+        with pytest.raises(MemoryStoreError, match=culprit):
+            call(assistant(store), "memory_update", {"id": id_, **change})
+        (one,) = store.list(superseded=True)
+        assert (one.text, one.type, one.version, one.topics) == ("- [ ] Call", "task", 1, ("home",))
+
+    def test_completing_is_one_change_with_the_others_and_done_twice_is_done_once(
+        self, store: MemoryStore
+    ) -> None:
+        (one,) = store.add_many([MemoryDraft("Call", type="task", ref="call.md")])
+        change = {"id": one.id, "done": True, "text": "Called", "version": 1}
+        said = call(assistant(store), "memory_update", change)
+        assert (said["type"], said["version"]) == ("task_done", 2)
+        again = call(assistant(store), "memory_update", {"id": one.id, "done": True})
+        assert again["version"] == 2
+        opened = call(assistant(store), "memory_update", {"id": one.id, "done": False})
+        assert (opened["type"], store.get(one.id).text) == ("task", "Called")
+        with pytest.raises(MemoryStoreError, match="no memory"):
+            call(assistant(store), "memory_update", {"id": "call.md", "done": True})
+
+    def test_a_parent_is_a_memory_that_is_there(self, store: MemoryStore) -> None:
+        task = added(store, "Call", type="task")
+        result = added(store, "Called", type="result", parent=task[:8])
+        assert store.get(result).parent == task
+        with pytest.raises(BadInputError, match="parent: no memory 'nowhere'"):
+            added(store, "Called", parent="nowhere")
+
     def test_an_edit_of_an_older_version_is_refused(self, store: MemoryStore) -> None:
         id_ = added(store, "First")
         version = call(assistant(store), "memory_read", {"ids": [id_]})["memories"][0]["version"]
@@ -438,6 +480,7 @@ class TestArguments:
         [
             ("memory_search", {"query": "x", "limit": 99}, "limit"),
             ("memory_search", {"qeury": "x"}, "qeury"),
+            ("memory_search", {}, "^query: "),
             ("memory_read", {"ids": []}, "ids"),
             ("memory_read", {"ids": ["no-such-id"]}, "no-such-id"),
             ("memory_add", {"memories": [{"text": ""}]}, "text"),

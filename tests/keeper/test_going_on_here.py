@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -46,6 +47,18 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
         left.set()
         for one in pressing:
             one.join()
+
+
+def test_what_a_search_went_without_comes_with_its_code(
+    kept: KeptOpen, capfdbinary: pytest.CaptureFixture[bytes], language_models: LanguageModels
+) -> None:
+    language_models.add("writer", "On 31 May [1].")
+    words = ("--model", "writer", "--recipe", "qmd", "--json", *QUESTION.split())
+    code, out, err = by_itself(capfdbinary, "ask", str(kept.path), *words)
+    assert code == 0, err
+    found = json.loads(out)
+    assert "expansion" in found["degraded_codes"]
+    assert "no query expansion" in found["degraded"][found["degraded_codes"].index("expansion")]
 
 
 def test_an_answer_is_written_here_out_of_what_the_keeper_finds(

@@ -21,7 +21,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 NOWHERE = 2  # the last routes answer what is no address
 PAGES = (
     *("search-page", "writing", "importing", "collections", "configuration", "permissions"),
-    *("audit", "json-api", "assistants", "saved-searches"),
+    *("audit", "json-api", "assistants", "review"),
 )
 
 

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memory_store.store import MemoryStore
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "assistants"))  # injections
+from injections import (
+    CANARY,
+    INJECTIONS,
+    calls_of_every_tool,
+    hostile_drafts,
+    outside_data,
+)
 
 from .conftest import ALLOW, ONE, THREE, Filled, Serve, Served, plain_datasette
 
@@ -154,6 +165,41 @@ async def test_one_who_may_not_read_gets_what_the_page_gives(served: Served) -> 
     assert [one["score"] for one in said[0]["results"]] == [round(one["score"], 2) for one in rows]
     for word in ("omato", "garden", "personal", "every second day", "&lt;", "<b>"):
         assert word not in json.dumps(said), word
+
+
+@pytest.mark.parametrize("text", INJECTIONS[:3])
+async def test_what_a_memory_says_is_data_over_http_too(
+    served: Served, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    one = served.store.add_many(hostile_drafts(text))[0]
+    async with connected(served, "root") as session:
+        assert CANARY not in (await session.list_tools()).model_dump_json()
+        for name, given, refused in calls_of_every_tool(one.id, one.version):
+            answer = await session.call_tool(name, given)
+            assert answer.is_error is refused, (name, given, answer.content)
+            if refused:
+                assert CANARY.casefold() not in answer.content[0].text.casefold()
+            else:
+                assert outside_data(CANARY, answer.structured_content) == [], name
+    logged = [one.getMessage() for one in caplog.records if one.name.startswith("datasette")]
+    assert CANARY.casefold() not in "".join(logged).casefold()
+
+
+async def test_one_who_may_not_read_is_given_nothing_by_any_tool(served: Served) -> None:
+    one = served.store.add_many(hostile_drafts("Secret"))[0]
+    async with connected(served, "alice") as session:
+        for name, given, _ in calls_of_every_tool(one.id, one.version):
+            answer = await session.call_tool(name, given)
+            assert CANARY.casefold() not in answer.model_dump_json().casefold(), name
+            writes = name in ("memory_add", "memory_update")
+            assert answer.is_error or not (writes or name.startswith("code_")), name
+        for uri in (f"memory://notes/{one.id}", "memory://notes/landscape"):
+            try:
+                said = (await session.read_resource(uri)).model_dump_json()
+            except MCPError as error:
+                said = str(error)
+            assert CANARY.casefold() not in said.casefold(), uri
 
 
 async def test_without_the_permission_to_search_there_is_no_server(served: Served) -> None:

@@ -147,6 +147,8 @@ def test_they_end_with_the_same_memories(
 
 @pytest.mark.soak
 def test_a_year_with_three_devices(base: Path, key_file: Path) -> None:
+    """Every two months they meet, and one of them then replaces the keys, while the others go on
+    writing under those that they have."""
     draw = random.Random(2026)
     chances = {"add": 4, "edit": 6, "delete": 2, "move": 1, "restore": 1, "sync": 5}
     with fleet(base, key_file) as three:
@@ -157,5 +159,7 @@ def test_a_year_with_three_devices(base: Path, key_file: Path) -> None:
             if day % 60 == 59:
                 three.meet()
                 three.agree()
+                three.stores[day // 60 % 3].keys.rotate()
         three.meet()
         three.agree()
+        assert all(store.keys.unfinished() == [] for store in three.stores)

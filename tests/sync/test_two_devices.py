@@ -52,6 +52,25 @@ def test_a_deletion_travels_into_the_trash_and_can_be_taken_back_on_either(
     assert held(store) == held(phone)
 
 
+def test_what_came_back_can_be_replaced_by_a_later_version_from_the_trash(
+    store: MemoryStore, phone: MemoryStore, devices: Devices
+) -> None:
+    """Each device counts versions for itself: what is in its trash may have a higher one."""
+    lease = store.add("The lease ends in June.")
+    devices.sync(store, phone)
+    for month in ("July", "August", "September"):
+        phone.edit(lease.id, text=f"The lease ends in {month}.")
+    phone.delete(lease.id)
+    devices.sync(phone, store)
+    store.trash.restore(lease.id)
+    devices.sync(store, phone)
+    assert phone.get(lease.id).text == "The lease ends in June."
+    phone.trash.restore(lease.id)
+    assert phone.get(lease.id).text == "The lease ends in September."
+    devices.sync(phone, store)
+    assert held(store) == held(phone)
+
+
 def test_a_memory_that_was_superseded_is_over_on_both(
     store: MemoryStore, phone: MemoryStore, devices: Devices
 ) -> None:

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import socket
+import subprocess
+import sys
+import time
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -19,7 +25,8 @@ from cryptography.x509.oid import NameOID
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory_store.errors import AwayError, BadInputError
+from memory_store.cli.backup import copy_vault
+from memory_store.errors import AwayError, BadInputError, SupersededError
 from memory_store.index import shard_questions as asked
 from memory_store.index.shard import Part, answer
 from memory_store.index.shard_questions import AnyQuestion, Columns
@@ -32,7 +39,7 @@ pytest.importorskip("grpc", reason="the extra shards is not installed")
 
 from memory_store.shards.client import shards_of
 from memory_store.shards.server import ShardServer
-from memory_store.shards.wire import Asked, encoded
+from memory_store.shards.wire import Asked, answered, decoded_answer, encoded
 
 pytestmark = pytest.mark.once
 
@@ -274,6 +281,91 @@ def test_only_a_node_with_a_named_certificate_is_answered(nodes: Nodes, signed: 
     stranger.lock()
 
 
+@pytest.mark.parametrize("kind", ["an older copy", "another vault"])
+def test_a_shard_that_opened_something_else_is_named_and_never_answered_from(
+    nodes: Nodes, tiny_model: Path, tmp_path: Path, kind: str
+) -> None:
+    node = nodes.node()
+    if kind == "an older copy":
+        place = tmp_path / "older.db"
+        copy_vault(nodes.whole.path, place)
+        nodes.whole.add("The weir was opened later")
+        store = MemoryStore.open(place, key_file=nodes.key_file, embedder=nodes.model)
+    else:
+        key, place = tmp_path / "keys" / "other.key", tmp_path / "other.db"
+        made, _ = MemoryStore.create(place, key_file=key, embedder=str(tiny_model))
+        fill(made)
+        made.lock()
+        store = MemoryStore.open(place, key_file=key, embedder=str(tiny_model))
+    server = nodes.served(2, store)
+    misled = nodes.node(ports={2: server.port})
+    with pytest.raises(SupersededError, match="shard 2 of 3 is at another moment"):
+        misled.search("pump")
+    assert told(node.search("pump")) == told(nodes.whole.search("pump"))
+    misled.lock()
+    node.lock()
+    server.stop()
+    store.lock()
+
+
+def test_a_shard_of_another_number_of_shards_is_refused(nodes: Nodes) -> None:
+    store = nodes.opened()
+    pair = nodes.certificates[1]
+    server = store.serve_shard("localhost:0", (2, SHARDS + 1), *pair, [nodes.own[0]])
+    server.start()
+    misled = nodes.node(ports={2: server.port})
+    with pytest.raises(AwayError, match="shard 2 of 3 refuses this node: it is shard 2 of 4"):
+        misled.search("pump")
+    misled.lock()
+    server.stop()
+    store.lock()
+
+
+def test_a_shard_that_does_not_answer_is_waited_for_until_the_deadline_alone(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memory_store.shards.client.SECONDS", 1.0)
+    with socket.create_server(("localhost", 0)) as silent:  # takes connections, and says nothing
+        node = nodes.node(ports={2: silent.getsockname()[1]})
+        began = time.monotonic()
+        with pytest.raises(AwayError, match=r"shard 2 of 3 is away \(deadline exceeded\)"):
+            node.search("pump")
+        assert time.monotonic() - began < 10
+        node.lock()
+
+
+def test_replaced_keys_are_followed_by_shards_that_run(nodes: Nodes, node: MemoryStore) -> None:
+    nodes.whole.keys.rotate()
+    added = nodes.whole.add("The culvert was sealed anew")
+    assert [row.id for row in node.search("culvert", mode="keyword").rows] == [added.id]
+    for query in ("pump garden", "water -boiler"):
+        assert told(node.search(query)) == told(nodes.whole.search(query))
+
+
+def test_nothing_is_printed_about_a_node_that_is_refused(nodes: Nodes) -> None:
+    """gRPC would, in each process, where it is not told otherwise before it is loaded."""
+    program = """
+import os, sys
+from memory_store.errors import AwayError
+from memory_store.store import MemoryStore
+with MemoryStore.open(sys.argv[1], key_file=sys.argv[2], embedder=sys.argv[3]) as store:
+    try:
+        store.search("pump")
+    except AwayError as error:
+        print(error)
+"""
+    stranger = certificate(nodes.folder, "stranger")
+    nodes.node(own=stranger, shown={1: 2}).lock()
+    words = [str(nodes.whole.path), str(nodes.key_file), nodes.model]
+    env = {**os.environ, "MEMORY_STORE_SHARDS": str(nodes.folder / "shards.yaml")}
+    env.pop("GRPC_VERBOSITY", None)
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, env=env
+    )
+    assert "is away" in done.stdout
+    assert done.stderr == ""
+
+
 def test_a_shard_does_not_pass_for_another(nodes: Nodes) -> None:
     second = nodes.servers[1].port
     misled = nodes.node(ports={3: second}, shown={3: 2})
@@ -332,6 +424,15 @@ def test_a_vault_that_the_file_does_not_name_is_opened_whole(
     file = tmp_path / "shards.yaml"
     file.write_text(json.dumps({"vault": "/elsewhere.db", **meant, "shards": [shard]}))
     assert shards_of(file, Path(store.path)) is None
+
+
+def test_more_windows_than_memories_are_answered_and_none_beyond_them() -> None:
+    five = (np.arange(5, dtype="<i4") * 0).tobytes(), np.arange(5, dtype="<i4").tobytes()
+    question = asked.WindowCosines(b"\0" * 256, *five)
+    for place, fits in ((4, True), (5, False), (-1, False)):
+        sent = encoded(answered(question, (np.array([place]), np.array([0.5]))))
+        with nullcontext() if fits else pytest.raises(ValueError, match="there is not"):
+            assert decoded_answer(question, sent, size=1)[0].tolist() == [place]
 
 
 @pytest.mark.parametrize("question", ADVERSE)

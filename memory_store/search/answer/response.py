@@ -20,9 +20,11 @@ from msgspec import Struct
 from memory_store.code.blame import last_change
 from memory_store.index.terms import has_term
 from memory_store.records import Memory, SearchResponse, SearchResult, explanation
+from memory_store.records.degraded import Code, Degraded
 from memory_store.search.adjustments import band
 from memory_store.search.answer.previews import Preview, expands, preview
 from memory_store.search.candidates import Fetched, Outcome, Scored
+from memory_store.search.degraded import SEALED
 from memory_store.search.facets.counts import counted, facets
 from memory_store.search.fusion.pool import to_come
 from memory_store.search.paging import CHANGED, REACH, Place, coming, continue_token, id_tag
@@ -66,7 +68,8 @@ def respond(search: Search, outcome: Outcome) -> SearchResponse:
     degraded = [*context.degraded, *_changed(search, outcome), *outcome.degraded]
     if options.sealed and len(rows) < len(outcome.rows):
         left = len(outcome.rows) - len(rows)
-        degraded.append(f"sealed: {left} more were opened to see that they do not fit the budget")
+        said = f"{SEALED}{left} more were opened to see that they do not fit the budget"
+        degraded.append(Degraded(Code.SEALED, said))
     # what was not opened is not known to be an answer, where opened text decides that
     unsure = outcome.conditional and any(one.memory is None for one in outcome.ranking)
     whole = outcome.rows if unsure else outcome.ranking
@@ -171,7 +174,7 @@ def _order(outcome: Outcome) -> tuple[Scored, ...]:
     return outcome.candidates or outcome.ranking
 
 
-def _changed(search: Search, outcome: Outcome) -> Iterator[str]:
+def _changed(search: Search, outcome: Outcome) -> Iterator[Degraded]:
     """What to say where the page before was one of another order."""
     place = search.plan.place
     if place is not None and not coming(place, search.snapshot, search.order(_order(outcome)))[1]:

@@ -20,6 +20,7 @@ from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
 from memory_store.errors import ModelUnavailableError
+from memory_store.records.degraded import Code, Degraded
 from memory_store.records.explanation import Expand
 from memory_store.search.candidates import LegList
 from memory_store.search.legs.keyword import probe_keywords
@@ -33,11 +34,9 @@ if TYPE_CHECKING:
 LONGEST_QUESTION = 1_000  # characters, intent included: who writes more has said it in many words
 BUDGET_SHARE = 0.5  # of the time that is left: the rest is the reranker's
 NO_LANGUAGE = "the language of the question"  # where the notes are in none: code
-NONE_CHOSEN = (
-    "no query expansion: the recipe {} expects a language model. Try: MEMORY_STORE_EXPANDER=MODEL, "
-    "or a search without expansion"
-)
-NOT_EXPANDED = "the query was not expanded: {}. Try: {}"
+NONE_CHOSEN = "no query expansion: the recipe {} expects a language model."
+CHOOSE_ONE = "MEMORY_STORE_EXPANDER=MODEL, or a search without expansion"
+NOT_EXPANDED = "the query was not expanded: {}."
 ANOTHER = "another model, or a search without expansion"
 NOTHING_USABLE = "no usable line came from the language model {}"
 
@@ -47,7 +46,7 @@ class Expansion(Struct, frozen=True):
 
     search: Search
     probe: LegList | None = None
-    degraded: tuple[str, ...] = ()
+    degraded: tuple[Degraded, ...] = ()
 
 
 def expansion(search: Search, note: Expand) -> Expansion:
@@ -61,7 +60,8 @@ def expansion(search: Search, note: Expand) -> Expansion:
     if skipped is not None or model is None:
         note.skipped = skipped or UNSET
         missed = skipped == "no model chosen" and recipe.expansion == "expected"
-        return Expansion(search, degraded=(NONE_CHOSEN.format(recipe.name),) if missed else ())
+        none = Degraded(Code.EXPANSION, NONE_CHOSEN.format(recipe.name), CHOOSE_ONE)
+        return Expansion(search, degraded=(none,) if missed else ())
     from memory_store.search.expansion.guardrails import guarded
 
     note.model = model
@@ -75,11 +75,11 @@ def expansion(search: Search, note: Expand) -> Expansion:
         lines = _answered(search, model, note)
     except ModelUnavailableError as error:
         note.skipped = str(error)  # with the name of an error, never with its words
-        reason = NOT_EXPANDED.format(str(error).rstrip("."), error.remedy)
-        return Expansion(search, probe, (reason,))
+        said = NOT_EXPANDED.format(str(error).rstrip("."))
+        return Expansion(search, probe, (Degraded(Code.EXPANSION, said, error.remedy),))
     if not lines:
-        reason = NOT_EXPANDED.format(NOTHING_USABLE.format(model), ANOTHER)
-        return Expansion(search, probe, (reason,))
+        said = NOT_EXPANDED.format(NOTHING_USABLE.format(model))
+        return Expansion(search, probe, (Degraded(Code.EXPANSION, said, ANOTHER),))
     wordings = guarded(lines, analysis.parsed, analysis.language)
     note.variants = tuple(f"{variant.kind}: {variant.text}" for variant in wordings.kept)
     note.dropped = sum(wordings.dropped.values())

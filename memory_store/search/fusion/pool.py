@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from memory_store.records.degraded import Code, Degraded
 from memory_store.search.candidates import Fetched, Scored
 from memory_store.search.fusion.rank_fusion import Merged
 from memory_store.search.paging import coming
@@ -31,7 +32,7 @@ def to_come(search: Search, results: Sequence[Scored]) -> list[Scored]:
     return [result for result in found if search.plan.keeps(result.candidate.ordinal)]
 
 
-def untried(search: Search, fetched: Fetched, merged: Merged, tried: int) -> tuple[str, ...]:
+def untried(search: Search, fetched: Fetched, merged: Merged, tried: int) -> tuple[Degraded, ...]:
     """The line for ``degraded`` when the bound ended a search for what only texts can show.
 
     ``tried`` memories were opened so far.
@@ -42,17 +43,19 @@ def untried(search: Search, fetched: Fetched, merged: Merged, tried: int) -> tup
         return ()
     what = "metadata" if plan.options.conditions else "phrases"
     left = max(0, int(search.analysis.mask.sum()) - tried)
-    return (
+    said = (
         f"{what}: the best {tried:,} candidates were opened to look, "
-        f"{left:,} more memories were not. Add a word or another filter",
+        f"{left:,} more memories were not. Add a word or another filter"
     )
+    return (Degraded(Code.LIMIT, said),)
 
 
-def unfinished(plan: Plan, tried: int, found: int) -> tuple[str, ...]:
+def unfinished(plan: Plan, tried: int, found: int) -> tuple[Degraded, ...]:
     """The same for a list by filters alone, which goes on after a page that is not full."""
     if tried < plan.tries or found >= plan.options.limit:
         return ()
-    return (
+    said = (
         f"metadata: {tried:,} memories were opened to look for this page; the list goes on with "
-        "its next page",
+        "its next page"
     )
+    return (Degraded(Code.LIMIT, said),)

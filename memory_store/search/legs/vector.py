@@ -19,11 +19,13 @@ import numpy as np
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.index.numpy_vectors import best_windows
 from memory_store.index.vectors import VectorHits
+from memory_store.records.degraded import Code, Degraded
 from memory_store.search.candidates import Fetched, LegList, QueryModel, Scope
 from memory_store.search.context import SearchContext
 from memory_store.search.degraded import (
     NO_VECTOR,
     NO_VECTORS,
+    REINDEX,
     missing_model,
     named_collections,
     other_model,
@@ -55,10 +57,11 @@ def vector_leg(search: Search) -> Fetched:
             return Fetched(())
         command = context.fetch_model()
         fetch = f"{command}, then " if command else ""
-        return Fetched((), (NO_VECTORS.format(fetch, context.typed_vault()),))
+        mend = f"{fetch}{REINDEX}{context.typed_vault()}"
+        return Fetched((), (Degraded(Code.NOT_EMBEDDED, NO_VECTORS, mend),))
     lists: list[LegList] = []
     models: list[QueryModel] = []
-    missing: dict[str, Exception] = {}
+    missing: dict[Degraded, Exception] = {}
     searched = scopes(analysis.mask, context)
     for scope in searched if wanted else ():
         try:
@@ -85,7 +88,7 @@ def _words_decide(search: Search) -> bool:
     return search.recipe.has_code_rules and len(search.plan.legs) > 1
 
 
-def _unread(model: QueryModel, context: SearchContext) -> tuple[str, ...]:
+def _unread(model: QueryModel, context: SearchContext) -> tuple[Degraded, ...]:
     """What is to be said where a model does not read what it searches."""
     languages: Counter[str] = Counter()
     for collection in model.scope.collections:
@@ -114,7 +117,7 @@ def scopes(mask: Mask, context: SearchContext) -> tuple[Scope, ...]:
 
 def _like_list(
     index: VectorIndex, searched: Sequence[Scope], search: Search
-) -> tuple[tuple[LegList, ...], tuple[str, ...]]:
+) -> tuple[tuple[LegList, ...], tuple[Degraded, ...]]:
     """The memories nearest to one, window by window, and what cannot be compared with it.
 
     Each counts with its best pair of windows. No model is asked: vectors are compared with
@@ -124,7 +127,8 @@ def _like_list(
     if like is None:
         return (), ()
     if not len(like.vectors):
-        return (), (NO_VECTOR.format(context.typed_vault()),)
+        mend = f"{REINDEX}{context.typed_vault()}"
+        return (), (Degraded(Code.NOT_EMBEDDED, NO_VECTOR, mend),)
     model = context.indexed_with[like.collection].fingerprint
     lines = tuple(other_model(one, context) for one in searched if one.model != model)
     scope = next((one for one in searched if one.model == model), None)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from memory_store.records.degraded import Degraded
 from memory_store.search.adjustments import demotion, ranked
 from memory_store.search.candidates import Candidate, Scored
 from memory_store.search.degraded import cut_texts, out_of_time, shortfall
@@ -56,7 +57,7 @@ class Reranked(Struct, frozen=True):
     verified: bool
     calibrated: bool
     why: str
-    degraded: tuple[str, ...] = ()
+    degraded: tuple[Degraded, ...] = ()
     settled: bool = False
 
 
@@ -177,7 +178,7 @@ def rerank(search: Search, pool: Sequence[Scored], model: Reranker, matcher: Mat
     )
 
 
-def _limits(scored: Sequence[Scored], asked: int, recipe: Recipe) -> Iterator[str]:
+def _limits(scored: Sequence[Scored], asked: int, recipe: Recipe) -> Iterator[Degraded]:
     """The lines for ``degraded``: what the model did not read, or did not read to the end."""
     if len(scored) < asked:
         yield shortfall(len(scored), asked)

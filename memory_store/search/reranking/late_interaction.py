@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from memory_store.index.terms import document_frequency
 from memory_store.models.maxsim import WordWeights, maxsim_scores
+from memory_store.records.degraded import Code, Degraded
 from memory_store.search.candidates import Candidate, Scored
 from memory_store.search.context import SearchContext
 from memory_store.search.degraded import out_of_time, shortfall
@@ -45,7 +46,10 @@ SHARE = 0.2
 SHORT_SHARE = 0.5
 SHORT = 256  # characters a candidate, on average: about 64 tokens
 LEAST_SHARE = 0.02  # below, no place would change
-KEPT = "maxsim: long texts in sequence keep the order of fusion, which counts their neighbours"
+KEPT = Degraded(
+    Code.NOT_RERANKED,
+    "maxsim: long texts in sequence keep the order of fusion, which counts their neighbours",
+)
 PASSAGE_CHARACTERS = 1_000  # about 250 tokens: what the model reads of a candidate
 
 
@@ -54,7 +58,7 @@ class Interacted(Struct, frozen=True):
 
     pool: tuple[Candidate, ...]
     read: int
-    degraded: tuple[str, ...] = ()
+    degraded: tuple[Degraded, ...] = ()
 
 
 def interact(

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.records import Memory
+from memory_store.records.degraded import Degraded
 from memory_store.records.explanation import Adjust, Open, Rerank
 from memory_store.search.adjustments import adjust
 from memory_store.search.candidates import Candidate, Outcome, Scored
@@ -79,7 +80,7 @@ class Reading:
     def read(self, pool: Sequence[Candidate]) -> Outcome:
         """Open what the plan allows of ``pool`` and put it into its final order."""
         plan, context, parsed = self.search.plan, self.search.context, self.search.analysis.parsed
-        degraded: tuple[str, ...] = ()
+        degraded: tuple[Degraded, ...] = ()
         if plan.goes_by_files and self.search.analysis.asks:
             return self._whole(pool, len(pool), self._by_file_rules)
         if plan.reads and parsed.reading and pool:
@@ -208,7 +209,7 @@ class Reading:
         search.trace.order("late interaction", read)
         return replace(self._page(answer.pool, answer.degraded), reranked=answer.read)
 
-    def _page(self, pool: Sequence[Candidate], degraded: tuple[str, ...]) -> Outcome:
+    def _page(self, pool: Sequence[Candidate], degraded: tuple[Degraded, ...]) -> Outcome:
         """Fusion's order; only the page's own rows are opened, and what its conditions refuse."""
         plan, trace, keep = self.search.plan, self.search.trace, self.keep
         with trace.stage(Adjust):

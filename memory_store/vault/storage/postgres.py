@@ -10,6 +10,7 @@ time, and what a reader finds there names one state of the vault: the counter ha
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -21,7 +22,12 @@ from memory_store.sqlite import BUSY_SECONDS, WRITABLE, FileAccess
 from memory_store.vault.storage.collections import number
 from memory_store.vault.storage.keys import CELLS, Slots
 from memory_store.vault.storage.postgres_engine import PostgresEngine
-from memory_store.vault.storage.postgres_link import Greeting, Link, UndefinedTable
+from memory_store.vault.storage.postgres_link import (
+    Greeting,
+    Link,
+    ServerAwayError,
+    UndefinedTable,
+)
 from memory_store.vault.storage.postgres_schema import BASE, COLUMNS, schema_statements
 from memory_store.vault.storage.schema import FORMAT_VERSION
 from memory_store.vault.storage.segment_cache import MARK_BYTES, SegmentCache, segment_cache
@@ -30,7 +36,10 @@ from memory_store.vault.storage.sqlite import CatchesUp, Storage
 from memory_store.vault.storage.table import LISTED, listed
 
 _READ_ONE_MOMENT = "begin isolation level repeatable read, read only"
-_WRITE = "update vault_head set revision = revision + 1"
+_WRITE = "update vault_head set revision = revision + 1 returning revision"
+_REVISIONS = """
+    select revision, (select value from vault_settings where name = 'settings') from vault_head
+"""
 _GREETING = f"""
     select set_config('memory_store.vault', coalesce(
         (select vault::text from {BASE}.vaults where name = %s), ''), false),
@@ -41,6 +50,10 @@ _GREETING = f"""
 """Whose rows the session is about; and what was committed survives, however the server is set."""
 _STILL = f"select vault::text, format, pg_is_in_recovery() from {BASE}.vaults where name = %s"
 _ONE_MAKER = "select pg_advisory_xact_lock(hashtext('memory_store'))"  # of tables, at a time
+BEHIND_SECONDS = 2.0  # that a standby may take until it has what was read before
+LOOK_AGAIN = 0.05  # seconds
+_newest: dict[str, int] = {}
+"""The newest revision that this process read or wrote of each vault, by its id in the database."""
 STANDBY = "its server is a standby, which takes no writes"
 
 
@@ -108,6 +121,10 @@ class PostgresStorage(Storage):
         return FileAccess(STANDBY) if self._vault.standby else WRITABLE
 
     @property
+    def standby(self) -> bool:  # type: ignore[override]
+        return self._vault.standby
+
+    @property
     def exists(self) -> bool:
         return self.format_found() is not None
 
@@ -131,6 +148,7 @@ class PostgresStorage(Storage):
                 self._link.run(lambda connection: None)  # or nothing would be begun yet
             yield
             self._link.commit()
+            self._note(self._link.began_with[0])
         except BaseException:
             self.end_reading()
             raise
@@ -149,7 +167,7 @@ class PostgresStorage(Storage):
     def begin_reading(self) -> int:
         self._link.begin(_READ_ONE_MOMENT)
         try:
-            return self.revision()
+            return self.revisions()[0]
         except BaseException:
             self.end_reading()
             raise
@@ -159,12 +177,33 @@ class PostgresStorage(Storage):
             self._link.roll_back()
 
     def revision(self) -> int:
-        return int(self._ask("select revision from vault_head")[0])
+        return self.revisions()[0]
 
     def revisions(self) -> tuple[int, int]:
-        settings = "(select value from vault_settings where name = 'settings')"
-        counted, said = self._ask(f"select revision, {settings} from vault_head")
-        return int(counted), number(said) or 0
+        """In a transaction that reads it is what is first asked: where a standby lacks what this
+        process read or wrote, another moment is begun once it has that. Whatever else counts less
+        than before is judged by the accounts of the collections. Raises ServerAwayError."""
+        until = time.monotonic() + BEHIND_SECONDS
+        while True:
+            counted, said = self._ask(_REVISIONS)
+            known = _newest.get(self._link.about, 0)
+            if counted >= known or not self._ask("select pg_is_in_recovery()")[0]:
+                self._note(counted)
+                return int(counted), number(said) or 0
+            if time.monotonic() > until:
+                raise ServerAwayError(
+                    f"{self._link.address}: the database is away (a standby answers, which is "
+                    "behind what was read before)"
+                )
+            begun = self.in_transaction
+            self.end_reading()
+            time.sleep(LOOK_AGAIN)
+            if begun:
+                self._link.begin(_READ_ONE_MOMENT)
+
+    def _note(self, counted: int) -> None:
+        if about := self._link.about:  # empty while a vault is being made
+            _newest[about] = max(counted, _newest.get(about, 0))
 
     # -- the database --------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -37,7 +37,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from psycopg import Connection
 
-__all__ = ["Greeting", "Link", "ServerError", "UndefinedTable", "let_go"]
+__all__ = ["Greeting", "Link", "ServerAwayError", "ServerError", "UndefinedTable", "let_go"]
 
 CONNECT_SECONDS = 4
 SILENT_SECONDS = 6  # that one may hear nothing of the other's machine before it is taken for gone
@@ -48,6 +48,7 @@ MOST_IDLE = 8  # connections to one database, for any of its vaults, that wait t
 BEGUN = (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR)
 LOCAL = ("localhost", "127.0.0.1", "::1")
 PLAIN = ("disable", "allow", "prefer")
+READ_ONLY = "25006"
 Answer = TypeVar("Answer")
 
 
@@ -90,12 +91,18 @@ class Link:
         self._key = (os.getpid(), address.database, address.password, read_only, patience)
         self._settings = _settings(read_only, patience)
         self._greeting = greeting or Greeting()
-        self._about = ""  # what the greeting said
+        self.about = ""
+        """What the greeting said."""
         self._lent = False  # and whether that has to be asked with the first question
         self.in_transaction = False
         self._beginning: tuple[str, ...] = ()  # of a transaction: said with the first question
         self._writes = False
+        self.began_with: Sequence[Any] = ()
+        """What the last statement that a transaction began with answered, where it writes."""
         self._unheard = False  # whether the answer to a rollback was not waited for
+        self._doubtful = False
+        """Whether something failed among what was asked at once. Its library may then count on
+        statements that were never prepared: the connection is used no more."""
         self._pipe: psycopg.Pipeline | None = None  # of a transaction that writes
         self._leave = ExitStack()
         self._opened: Connection[Any] | None = None
@@ -110,7 +117,7 @@ class Link:
         try:
             return self._asked(ask)
         except psycopg.Error as error:
-            if begun or not self._connection.closed:
+            if begun or not (self._opened and self._opened.closed):
                 raise self._said(error) from None
         self._reconnect()
         try:
@@ -124,22 +131,23 @@ class Link:
             return ask(connection)
         self._leave.enter_context(connection.pipeline())
         try:
-            for statement in beginning:
-                connection.execute(statement)
-            holds = self._greeting.holds(connection, self._about) if self._lent else lambda: True
+            begun = [connection.execute(statement) for statement in beginning]
+            holds = self._greeting.holds(connection, self.about) if self._lent else lambda: True
             answer = ask(connection)
             self._leave.close()
         except BaseException:
+            self._doubtful = True
             self._leave_pipe()
             raise
         self._lent = False
         if not holds():  # what was answered is of another vault
             if beginning:
                 connection.execute("rollback")
-            self._about = self._greeting.say(connection)
+            self.about = self._greeting.say(connection)
             return self._asked(ask)
         self._beginning = ()
         if self._writes:
+            self.began_with = begun[-1].fetchone() or ()
             self._pipe = self._leave.enter_context(connection.pipeline())
         return answer
 
@@ -189,29 +197,38 @@ class Link:
     def _leave_pipe(self) -> None:
         """After an error. What else went wrong there was because of it."""
         self._pipe = None
-        with suppress(psycopg.Error):
+        try:
             self._leave.close()
+        except psycopg.Error:
+            self._doubtful = True
 
     def close(self) -> None:
         """Let the connection go, for the next one who wants such a one."""
         if self._opened is None or self._opened.closed:
             return
+        if self._doubtful:
+            self._opened.close()
+            return
         connection = self._connection
         idle = connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-        if not (idle and _kept(self._key, _Idle(connection, self.address.vault, self._about))):
+        if not (idle and _kept(self._key, _Idle(connection, self.address.vault, self.about))):
             connection.close()
 
     @property
     def _connection(self) -> Connection[Any]:
         """The connection, which waits for a question."""
+        begun = self.in_transaction and not self._beginning  # which stays where it failed
+        if self._doubtful and self._opened is not None and not begun:
+            self._opened.close()
+            self._opened, self._unheard, self._doubtful = None, False, False
         if self._opened is None:
             lent = _lent(self._key, self.address.vault)
             self._opened = lent.connection if lent else self._connected()
-            self._about = lent.about if lent and lent.vault == self.address.vault else ""
-            self._lent = bool(self._about)
+            self.about = lent.about if lent and lent.vault == self.address.vault else ""
+            self._lent = bool(self.about)
             try:
                 if not self._lent:
-                    self._about = self._greeting.say(self._opened)
+                    self.about = self._greeting.say(self._opened)
             except psycopg.Error as error:
                 if not self._opened.closed:
                     raise self._said(error) from None
@@ -223,9 +240,17 @@ class Link:
         return self._opened
 
     def _connected(self) -> Connection[Any]:
+        """A new one. Of several hosts it is the primary's, if there is one."""
+        if len(_hosts(self.address)) > 1 and "target_session_attrs" not in self.address.options:
+            with suppress(ServerAwayError):
+                return self._connected_to({"target_session_attrs": "primary"})
+        return self._connected_to({})
+
+    def _connected_to(self, wanted: dict[str, Any]) -> Connection[Any]:
         try:
             connection = psycopg.connect(
                 self.address.database,
+                **wanted,
                 **_secured(self.address),
                 options=self._settings,
                 connect_timeout=CONNECT_SECONDS,
@@ -247,19 +272,22 @@ class Link:
         for wait in WAITS:
             time.sleep(wait)
             try:
-                self._opened, self._unheard = self._connected(), False
-            except ServerError as error:
-                away = error
-                if time.monotonic() - began > CONNECT_SECONDS:
-                    break
-            else:
-                self._about, self._lent = self._greeting.say(self._opened), False
+                self._opened, self._unheard, self._doubtful = self._connected(), False, False
+                self.about, self._lent = self._greeting.say(self._opened), False
                 return
+            except ServerError as error:
+                away: MemoryStoreError = error
+            except psycopg.Error as error:  # it was lost at once: the server is going, or coming
+                away = self._said(error)
+            if time.monotonic() - began > CONNECT_SECONDS:
+                break
         raise away
 
     def _said(self, error: psycopg.Error) -> MemoryStoreError:
         """An error of the server's or its library's, as one of ours."""
         code = error.sqlstate or ""
+        if code == READ_ONLY and self._opened is not None:
+            self._opened.close()  # the next question finds the primary, once there is one
         kind, cause = _CAUSES.get(code) or _CAUSES.get(code[:2]) or (StorageError, "")
         if not code and isinstance(error, psycopg.OperationalError):
             said = _last_reason(str(error))
@@ -291,7 +319,7 @@ _CAUSES: dict[str, tuple[type[MemoryStoreError], str]] = {
     "53100": (ServerError, "the disk of the server is full"),
     "53300": (ServerAwayError, "the server takes no more connections"),
     "23505": (StorageError, "it has a row of that key already; if you were making it: try again"),
-    "25006": (ReadOnlyError, "nothing can be written: the server is a standby, or read-only"),
+    READ_ONLY: (ReadOnlyError, "nothing can be written: the server is a standby, or read-only"),
     "28": (ServerError, "the server does not let this user in: see PGPASSWORD and ~/.pgpass"),
     "42501": (StorageError, "this role may not do that: memory-store storage init prints grants"),
     "3D000": (ServerError, "there is no such database on the server"),

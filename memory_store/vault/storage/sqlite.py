@@ -45,6 +45,8 @@ class Storage:
 
     counted = False
     """Whether a revision is the same number on every connection."""
+    standby = False
+    """Whether it is a server's that follows another one, and may be behind it."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
