@@ -320,6 +320,12 @@ def _print_report(report: ImportReport, dry_run: bool, verbose: bool) -> None:
     print_names("would be forgotten" if dry_run else "forgotten", report.forgotten, verbose)
     print_names("gone from its source, kept here", report.vanished, verbose)
     click.echo(f"{'dry run: ' if dry_run else ''}{report.summary()}")
+    if report.holds_nothing():
+        click.echo(
+            "There was nothing to import: no file of a kind that is read, or none that the pattern "
+            "matches.",
+            err=True,
+        )
     if report.kinds and (dry_run or verbose):
         click.echo(f"by kind: {report.by_kind()}")
     if report.vanished:

@@ -119,9 +119,9 @@ class Progress:
         self._announced = True
         self.clear()
         click.echo(
-            f"{memories:,} memories can be searched by words and topics now. For search by meaning "
-            "they are embedded, the newest first, and that takes most of the time. "
-            + (KEPT_OPEN if kept_open else STOP_IT),
+            f"{memories:,} memories can be searched by words and topics now.\n"
+            "Next, search by meaning: they are embedded, the newest first. That takes most of the "
+            "time.\n" + (KEPT_OPEN if kept_open else STOP_IT),
             err=True,
         )
 
