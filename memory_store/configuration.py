@@ -151,6 +151,11 @@ def _read(file: Path, changed: int, size: int) -> Mapping[str, Any]:
         raise BadInputError(f"{file}: larger than {MOST_BYTES:,} bytes", "config.yaml")
     try:
         found = yaml.safe_load(file.read_text("utf-8")) or {}
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = f", line {mark.line + 1}" if mark else ""
+        said = error.problem or error.context or "not YAML"
+        raise BadInputError(f"{file}{line}: not YAML: {said}", "config.yaml") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
         said = " ".join(str(error).split())
         raise BadInputError(f"{file}: not YAML ({said})", "config.yaml") from None
@@ -165,8 +170,18 @@ def _checked(file: Path, name: object, value: object) -> Any:
             return value
         raise BadInputError(f"{file}: {SEARCH}: expected lines of OPTION: VALUE", SEARCH)
     if name not in VARIABLES:
-        known = ", ".join([*VARIABLES, SEARCH])
-        raise BadInputError(f"{file}: {name!r} is no setting. There are {known}", "config.yaml")
+        raise BadInputError(f"{file}: {name!r} is no setting. {_instead(name)}", "config.yaml")
     if not isinstance(value, str) or not value:
         raise BadInputError(f"{file}: {name}: expected a text", str(name))
     return str(home_path(value)) if name in PATHS and not is_address(value) else value
+
+
+def _instead(name: object) -> str:
+    """All settings, where an option of a search belongs, and which setting may be meant."""
+    from difflib import get_close_matches
+
+    known = [*VARIABLES, SEARCH]
+    near = get_close_matches(str(name), known, cutoff=0.5)
+    meant = f". Did you mean {near[0]}?" if near else ""
+    below = f"the last holds options of a search, such as {SEARCH}: {{mode: keyword}}"
+    return f"There are {', '.join(known)}; {below}{meant}"

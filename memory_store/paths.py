@@ -90,13 +90,14 @@ def make_private_file(file: Path, content: bytes, what: str) -> None:
         os.fsync(out.fileno())
 
 
-def replace_file(path: Path, content: bytes) -> None:
+def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
     """Write a file whole, for its owner alone, in the place of one that may be read meanwhile."""
     import tempfile  # late: it takes longer than a look at a path
 
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
+    os.chmod(temporary, mode)
     os.replace(temporary, path)
 
 

@@ -42,6 +42,9 @@ CODE = re.compile(
     re.MULTILINE,
 )
 """A fenced block, or what stands in backticks."""
+ATTRIBUTES = re.compile(r"[ \t]*\{:?[ \t]*[#.][^\W\d][^{}\n]{0,400}\}")
+"""An attribute list, ``{ #anchor .class }``, as Python-Markdown, Pandoc and kramdown read it."""
+DOUBLE_TICKS = re.compile(r"(?<!`)(`{2,4}) ?([^`\n]{1,400}?) ?\1(?!`)")
 STARTS = re.compile(r"\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|>|`{3}|~{3}|\|)| {4}|\t")
 """How a line begins that does not go on with the paragraph before it."""
 
@@ -103,9 +106,15 @@ def without_marks(text: str, highlights: Iterable[Span]) -> tuple[str, list[Span
     return plain.text, [(plain.place(start), plain.place(end)) for start, end in highlights]
 
 
+def heading_words(heading: str) -> str:
+    """A heading without its marks and its attribute list. One of marks alone stays as it is."""
+    coded = DOUBLE_TICKS.sub(r"`\2`", ATTRIBUTES.sub("", heading).strip())
+    return without_marks(coded, ())[0].strip() or heading
+
+
 def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> Plain:
     """``text`` without the marks of headings, emphasis, links, quotes and tables, and without
-    comments; hard-wrapped lines are joined.
+    comments and attribute lists; hard-wrapped lines are joined.
 
     Lists keep their lines, and nothing of the ``kept`` spans (code) changes, which do not overlap.
     ``also`` are edits of the caller's.
@@ -114,7 +123,7 @@ def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> 
     edits: list[Edit] = []
     parts: list[str] = []
     position = 0
-    marks = (_comments, _headings, _quotes, _links, _tables, _emphasis, _joints)
+    marks = (_comments, _headings, _attributes, _quotes, _links, _tables, _emphasis, _joints)
     for edit in sorted({*also, *chain.from_iterable(found(text) for found in marks)}):
         while passed < len(untouched) and untouched[passed][1] <= edit.start:
             passed += 1
@@ -134,6 +143,10 @@ def _headings(text: str) -> Iterator[Edit]:
         gap = GAP.match(text, end) if end >= 0 else None
         if gap is not None:
             yield Edit(*gap.span(), "\n")
+
+
+def _attributes(text: str) -> Iterator[Edit]:
+    yield from (Edit(*found.span()) for found in ATTRIBUTES.finditer(text))
 
 
 def _comments(text: str) -> Iterator[Edit]:

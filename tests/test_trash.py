@@ -64,6 +64,22 @@ def test_a_deleted_memory_comes_back_as_it_was_with_a_later_version(store: Memor
     assert store.verify(full=True)["failures"] == []
 
 
+def test_a_title_names_what_is_restored_unless_two_have_it(store: MemoryStore) -> None:
+    lease, one, other = (
+        store.add(f"Text {title}.", title=title) for title in ("Lease", "Key", "key")
+    )
+    for memory in (lease, one, other):
+        store.delete(memory.id)
+    assert [memory.id for memory in store.trash.restore("lease")] == [lease.id]
+    with pytest.raises(NotFoundError, match=f"(?s)may be several.*{one.id[:8]}"):
+        store.trash.restore("Key")
+    with pytest.raises(NotFoundError, match="no memory 'Boat' in the trash"):
+        store.trash.restore("Boat")
+    with pytest.raises(NotFoundError, match="no memory 'Key' in the trash"):
+        store.trash.empty("Key")  # what cannot be taken back is named by its id
+    assert len(store.trash.list()) == 2
+
+
 def test_an_earlier_version_is_restored_and_the_present_one_takes_its_place(
     store: MemoryStore,
 ) -> None:

@@ -112,9 +112,9 @@ def restore(
 ) -> list[Memory]:
     """Put memories back as they were when they last went, or one of them in an earlier ``version``.
 
-    All of them or none, named by ids or their beginnings, or by the ``group`` of a change; a
-    mapping says which version of each (``None``: the last). One that is there takes the restored
-    content, and what it said goes to the trash. Raises NotFoundError.
+    All of them or none, named by ids or their beginnings, by titles, or by the ``group`` of a
+    change; a mapping says which version of each (``None``: the last). One that is there takes the
+    restored content, and what it said goes to the trash. Raises NotFoundError.
     """
     vault = opened.vault
     given = [ids] if isinstance(ids, str) else ids
@@ -127,7 +127,8 @@ def restore(
     def attempt() -> list[Memory]:
         with vault.reader().reading() as storage:
             every = open_entries(vault, storage)
-        chosen = [_newest(every, given, which) for given, which in wanted.items()]
+            named = {given: _named(vault, storage, every, given) for given in wanted}
+        chosen = [_newest(named[given], given, which) for given, which in wanted.items()]
         if group:
             chosen += [one for one in every if one.kept.group == group]
         if not chosen:
@@ -137,11 +138,24 @@ def restore(
     return again_if_overtaken(vault, attempt)
 
 
-def _newest(entries: Sequence[Entry], given: str, version: int | None) -> Entry:
+def _named(vault: OpenVault, storage: Storage, entries: Sequence[Entry], given: str) -> list[Entry]:
+    """The rows of memories whose id is, or begins as, what was given; else of that title."""
+    found = [one for one in entries if _is_named(one, given)]
+    if found:
+        return found
+    heads = [trash.open_entry(storage, vault.keyring, one, text=False) for one in entries]
+    title = given.strip().casefold()
+    same = {head.id for head in heads if title and head.title.strip().casefold() == title}
+    return [one for one in entries if one.kept.memory in same]
+
+
+def _newest(named: Sequence[Entry], given: str, version: int | None) -> Entry:
     """The last row of a memory, or that of a version of it. Raises NotFoundError."""
-    named = [one for one in entries if _is_named(one, given)]
-    if len({one.kept.memory for one in named}) > 1:
-        raise NotFoundError(f"several memories in the trash begin with {given!r}: name more of it")
+    several = sorted({one.kept.memory for one in named})
+    if len(several) > 1:
+        raise NotFoundError(
+            f"{given!r} may be several memories of the trash: {', '.join(several)}. Name one by id"
+        )
     of_version = [one for one in named if version in (None, one.kept.version)]
     if of_version:
         return of_version[-1]
@@ -211,8 +225,11 @@ def empty(opened: Opened, ids: str | Iterable[str] = ()) -> int:
     with vault.writing() as storage:
         with storage.transaction(vault.keyring):
             found = open_entries(vault, storage)
-            named = {given: _newest(found, given, None).kept.memory for given in wanted}
-            rows = [one.number for one in found if not wanted or one.kept.memory in named.values()]
+            named = [
+                _newest([one for one in found if _is_named(one, given)], given, None).kept.memory
+                for given in wanted
+            ]
+            rows = [one.number for one in found if not wanted or one.kept.memory in named]
             storage.trash.delete(rows)
             gone = {one.kept.memory for one in found if one.number in rows}
             trash.drop_originals(storage, vault.keyring, gone)

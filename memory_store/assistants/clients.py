@@ -1,8 +1,8 @@
 """The entry of the MCP server in an assistant's own configuration.
 
 Boundary: an entry names a key file by its path, never a key. Nothing else in a configuration is
-changed, comments stay, and the file as it was is kept beside it. What is no JSON or TOML is left
-alone.
+changed, comments and links stay, and the file as it was is kept beside it. What is no JSON or TOML,
+or is read-only, is left alone.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import sys
 import textwrap
 import tomllib
@@ -21,7 +22,11 @@ from typing import Any
 from msgspec import Struct, ValidationError, convert
 
 from memory_store.errors import BadInputError
+from memory_store.paths import replace_file
 
+WRITTEN = ("command", "args", "env")  # of an entry, by us
+WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
+PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 BEFORE = ".before-memory-store"  # behind the name of the file as it was
 STARTS = ("-m", "memory_store", "mcp")  # what the arguments of our entries begin with
 PASSED_ON = (
@@ -103,26 +108,34 @@ def shown(client: str, name: str, entry: Entry) -> str:
 def install(client: str, name: str, entry: Entry) -> Path:
     """Write the entry into the client's configuration. Returns the file.
 
-    Raises BadInputError for a file that cannot be changed without loss.
+    What a link leads to is changed, and the link stays. Raises BadInputError for a file that is not
+    to be written to, or cannot be changed without loss.
     """
     known = CLIENTS[client]
     path = known.path()
     text = _read(path)
+    if path.exists() and not path.stat().st_mode & WRITABLE:
+        raise BadInputError(f"{path} is read-only: {PASTE}", "client")
+    line_end = "\r\n" if "\r\n" in text else "\n"
+    plain = text.replace("\r\n", "\n")
     if path.suffix == ".toml":
-        changed = _with_table(text, known.key, name, entry, path)
+        changed = _with_table(plain, known.key, name, entry, path)
     else:
-        changed = _with_entry(text, known, name, entry, path)
+        changed = _with_entry(plain, known, name, entry, path)
+    try:
+        _replace(path.resolve(), changed.replace("\n", line_end).encode())
+    except OSError as error:
+        raise BadInputError(f"{path}: {error.strerror}: {PASTE}", "client") from None
+    return path
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Put a file in the place of one, which is kept beside it, with the rights of that."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else PRIVATE
     if path.exists():
         shutil.copy2(path, path.with_name(path.name + BEFORE))
-    written = path.with_name(path.name + ".new")
-    written.write_text(changed, "utf-8")
-    if path.exists():
-        shutil.copymode(path, written)
-    else:
-        written.chmod(0o600)
-    written.replace(path)
-    return path
+    replace_file(path, content, mode)
 
 
 def installed(client: str) -> dict[str, Entry]:
@@ -149,7 +162,8 @@ def _is_ours(entry: object) -> bool:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
+        with path.open(encoding="utf-8", newline="") as file:
+            return file.read()
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError):
@@ -185,7 +199,9 @@ def _with_entry(text: str, client: Client, name: str, entry: Entry, path: Path) 
     servers = found.get(client.key, {}) if isinstance(found, dict) else None
     if not isinstance(servers, dict):
         raise BadInputError(f"{path}: {client.key} is not an object: {PASTE}", "client")
-    data = entry.as_data(client)
+    there = servers.get(name)
+    others = there if isinstance(there, dict) else {}  # such as what it may do without asking
+    data = {**others, **entry.as_data(client)}
     if name in servers:
         start, end = _place(plain, (client.key, name))
         changed = text[:start] + _dumped(data, 2) + text[end:]
@@ -232,26 +248,42 @@ def _dumped(data: Any, depth: int) -> str:
 
 
 def _with_table(text: str, key: str, name: str, entry: Entry, path: Path) -> str:
-    """The text with the entry's table at its end, in the place of one that was written before."""
+    """The text with the entry's table at its end, or in the place of the one that is there."""
     try:
-        tomllib.loads(text)
-        before = _without_table(text, f"[{key}.{json.dumps(name)}]")
-        if name in tomllib.loads(before).get(key, {}):  # written by hand, in other words
-            raise BadInputError(f"{path} has {key}.{name} already: {PASTE}", "client")
+        found = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
         raise BadInputError(f"{path} is no TOML: {PASTE}", "client") from None
-    return f"{before}\n\n{_toml(key, name, entry)}\n".lstrip("\n")
+    table = _toml(key, name, entry)
+    head = table.partition("\n")[0]
+    if any(line.strip() == head for line in text.splitlines()):
+        changed = _with_lines(text, head, table)
+    else:
+        changed = f"{text.rstrip()}\n\n{table}\n".lstrip()
+    try:
+        after = tomllib.loads(changed)
+        servers = found.get(key, {})
+        others = {k: v for k, v in servers.get(name, {}).items() if k not in WRITTEN}
+        new = tomllib.loads(table)[key][name]
+        kept = after == found | {key: servers | {name: others | new}}
+    except (tomllib.TOMLDecodeError, AttributeError, TypeError):
+        kept = False  # the servers are written in another way than this can add to
+    if not kept:
+        raise BadInputError(f"{path} cannot be changed without loss: {PASTE}", "client")
+    return changed
 
 
-def _without_table(text: str, head: str) -> str:
-    """The text without the table of that head, up to the next one."""
+def _with_lines(text: str, head: str, table: str) -> str:
+    """The text with a table's lines in the place of those of that head; other lines of it stay."""
     kept, inside = [], False
     for line in text.splitlines():
-        if line.startswith("["):
-            inside = line.strip() == head
-        if not inside:
+        if line.strip() == head:
+            inside = True
+            kept.append(table)
+            continue
+        inside = inside and not line.lstrip().startswith("[")
+        if not (inside and line.partition("=")[0].strip() in WRITTEN):
             kept.append(line)
-    return "\n".join(kept).rstrip("\n")
+    return "\n".join(kept) + "\n"
 
 
 def _toml(key: str, name: str, entry: Entry) -> str:

@@ -56,7 +56,8 @@ class ImportCommand(VaultCommand):
     def show(self, steps: KeptSteps, given: Mapping[str, Any]) -> None:
         """Show what a keeper says of an import."""
         chosen = {name: given[name] for name in ("dry_run", "verbose", "as_json")}
-        _show(partial(_report_of, steps, given["paths"]), given["database"], **chosen)
+        report = partial(_report_of, steps, given["paths"])
+        _show(report, given["database"], kept_open=True, **chosen)
 
 
 STDIN = "-"
@@ -122,7 +123,8 @@ def import_(
     if not (no_embed or options["dry_run"]):
         no_embed = offer_model(chosen_embedder(store.embedder_name()), store.path)
     named = [one if str(one) == STDIN else one.absolute() for one in paths]
-    beside = go_on_beside() if Path(STDIN) not in paths else None
+    beside = go_on_beside()
+    given = None if beside is None else sys.stdin  # of the caller, as long as the command runs
     request = ImportRequest.of_paths(
         paths if beside is None else named, topics=topic, embed=not no_embed, **options
     )
@@ -135,6 +137,7 @@ def import_(
             embedding=partial(heard, "embedding"),
             words_first=True,
             in_words=partial(heard, "in_words"),
+            stdin=given,
         )
         return store.run_import(job)
 
@@ -189,8 +192,12 @@ def _show(
     dry_run: bool,
     verbose: bool,
     as_json: bool,
+    kept_open: bool = False,
 ) -> None:
-    """Show how far an import is, and what came of it; the exit code."""
+    """Show how far an import is, and what came of it; the exit code.
+
+    ``kept_open``: a keeper does it, and embeds what it has written, whoever looks on.
+    """
     written: list[ImportReport] = []
     try:
         with Progress() as progress:
@@ -198,7 +205,8 @@ def _show(
             def heard(name: str, *said: Any) -> None:
                 if name == "in_words":
                     written.append(said[0])
-                    progress.in_words(said[0].imported + said[0].replaced)
+                    written_now = said[0].imported + said[0].replaced
+                    progress.in_words(written_now, kept_open=kept_open)
                 elif name == "progress":
                     progress(*said)
                 else:
@@ -212,9 +220,13 @@ def _show(
             )
             sys.exit(EXIT_INTERRUPTED)
         _print_report(written[0], dry_run, verbose)
+        go_on = f"for search by meaning go on with: memory-store reindex{typed_vault(database)}"
+        if kept_open:
+            go_on = (
+                "the process that keeps the vault open goes on embedding it for search by meaning"
+            )
         click.echo(
-            "Stopped while embedding. All of it can be searched by words and topics; for search by "
-            f"meaning go on with: memory-store reindex{typed_vault(database)}",
+            f"Stopped while embedding. All of it can be searched by words and topics; {go_on}",
             err=True,
         )
         sys.exit(EXIT_INTERRUPTED)
@@ -308,6 +320,12 @@ def _print_report(report: ImportReport, dry_run: bool, verbose: bool) -> None:
     print_names("would be forgotten" if dry_run else "forgotten", report.forgotten, verbose)
     print_names("gone from its source, kept here", report.vanished, verbose)
     click.echo(f"{'dry run: ' if dry_run else ''}{report.summary()}")
+    if report.holds_nothing():
+        click.echo(
+            "There was nothing to import: no file of a kind that is read, or none that the pattern "
+            "matches.",
+            err=True,
+        )
     if report.kinds and (dry_run or verbose):
         click.echo(f"by kind: {report.by_kind()}")
     if report.vanished:

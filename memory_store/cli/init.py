@@ -126,23 +126,28 @@ def init(
     if as_json:
         write_json(made_so | {"topics": kept, "recovery_code": recovery_code, "device_key": device})
         return
-    click.echo(f"Made {database}, an empty vault ({profile} profile).\n")
+    click.echo(f"Made {database}, an empty vault.\n")
     click.echo(f"Recovery code, shown only this once:\n\n    {recovery_code}\n")
     click.echo(
         "Write it down and keep it apart from this machine: it opens the vault when the key\n"
         "is lost, and nothing else can.\n"
     )
     if device is not None:
-        click.echo(f"Device key, without which the passphrase opens nothing: {device}")
-        click.echo("If that file is lost, only the recovery code opens the vault.\n")
+        click.echo(
+            "The passphrase works on this machine alone, with a device key that is kept in:\n"
+            f"{device}\nElsewhere, or if that file is lost, the recovery code opens the vault.\n"
+        )
     click.echo(ABOUT_TOPICS[kept].format(vault=typed_vault(database)) + "\n")
     _print_how_to_open(database, key_file, made, secret is not None, keyring)
     chosen = preset(model)
     if chosen is not None and chosen.reranker:
         click.echo(
-            f"\nThe reranker is chosen for all vaults:\n\n    memory-store models use {model}"
+            f"The reranker is chosen for all vaults:\n\n    memory-store models use {model}\n"
         )
     offer_model(chosen_embedder(model), database)
+    vault = typed_vault(database)
+    click.echo(f"Next:\n\n    memory-store import{vault} ~/notes")
+    click.echo(f"    memory-store search{vault} what you look for")
 
 
 def _refuse_existing(database: Path) -> None:
@@ -220,5 +225,3 @@ def _print_how_to_open(
         click.echo(f"    memory-store unlock{vault}\n")
     if keyring:
         click.echo("The key in your operating system's keyring is found by itself.\n")
-    click.echo(f"Next:\n\n    memory-store import{vault} ~/notes")
-    click.echo(f"    memory-store search{vault} what you look for")

@@ -187,6 +187,17 @@ def _try_again(_: WrongKeyError) -> None:
     click.echo(words, err=True)
 
 
+class Listing(click.Group):
+    """A group that lists what there is where no command is named, or a vault alone."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        from memory_store.unlocking import is_vault
+
+        if not args or (args[0] not in self.commands and is_vault(args[0])):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
+
+
 def at_terminal() -> bool:
     """Whether you are there to answer a prompt."""
     return sys.stdin.isatty() and sys.stderr.isatty()

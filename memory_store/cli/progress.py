@@ -21,6 +21,8 @@ REDRAW_SECONDS = 0.1
 LOG_SECONDS = 10.0  # between two lines where stderr is no terminal; short commands write none
 SETTLE_SECONDS = 2.0  # before this a rate says nothing about the time left
 BAR_CELLS = 16
+STOP_IT = "Stop it at any moment (Ctrl-C): memory-store reindex goes on."
+KEPT_OPEN = "You need not wait (Ctrl-C): the process that keeps the vault open goes on."
 MANY_FILES = 64  # those of one batch; fewer are embedded in seconds
 
 
@@ -107,16 +109,19 @@ class Progress:
         words = (now.words_done, now.words)
         self("embedding", now.done, now.total, logged="embedding", words=words)
 
-    def in_words(self, memories: int) -> None:
-        """So many memories can be searched by their words; they are embedded from now on."""
+    def in_words(self, memories: int, *, kept_open: bool = False) -> None:
+        """So many memories can be searched by their words; they are embedded from now on.
+
+        ``kept_open``: by a keeper, which does not end with this command.
+        """
         if memories < MANY_FILES:
             return
         self._announced = True
         self.clear()
         click.echo(
-            f"{memories:,} memories can be searched by words and topics now. For search by meaning "
-            "they are embedded, the newest first, and that takes most of the time. Stop it at any "
-            "moment (Ctrl-C): memory-store reindex goes on.",
+            f"{memories:,} memories can be searched by words and topics now.\n"
+            "Next, search by meaning: they are embedded, the newest first. That takes most of the "
+            "time.\n" + (KEPT_OPEN if kept_open else STOP_IT),
             err=True,
         )
 

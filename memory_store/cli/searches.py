@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memory_store.cli.options import SCOPE, json_option, request_options, row_options, vault_command
+from memory_store.cli.options import (
+    SCOPE,
+    Listing,
+    json_option,
+    request_options,
+    row_options,
+    vault_command,
+)
 from memory_store.cli.rows import write_answer, write_json, write_rows
 from memory_store.cli.search import QueryCommand, show_answer
 from memory_store.cli.terminal import columns, printable_line, shortened
@@ -26,16 +33,17 @@ actor_option = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Listing)
 def searches() -> None:
     """Keep searches under a name: save, list, run, rename, remove; and their feeds.
 
     \b
     memory-store searches save "open tasks" --type task --status open
-    memory-store searches list
+    memory-store searches
     memory-store searches run "open tasks"
 
-    Name and query are sealed in the vault. The search page shows them to the same actor.
+    Alone it lists. Name and query are sealed in the vault. The search page shows them to the same
+    actor.
     """
 
 

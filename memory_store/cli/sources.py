@@ -73,9 +73,13 @@ def sources(
         store.edit_source(source or "", **changes)
         click.echo("memory-store import reads it again with these options.", err=True)
     if action == "remove":
+        removed = [printable_line(one.path) for one in store.sources(source)]
         if with_memories:
             _delete_memories(store, source or "", yes)
         store.forget_source(source or "")
+        stay = "" if with_memories else " Its memories stay."
+        for path in dict.fromkeys(removed):
+            click.echo(f"{path} is no source any more.{stay}", err=True)
     found = store.sources(source if action in ("show", "edit") else None)
     numbered = enumerate(found, 1) if source is None or action == "remove" else []
     lines = [_line(one, number) for number, one in numbered] or [
@@ -130,7 +134,7 @@ def _whole(source: SourceInfo) -> Iterator[str]:
         yield f"  last imported {source.time[:16].replace('T', ' ')}"
     if source.commit:
         yield f"  at commit {source.commit[:10]}{f', {source.behind}' if source.behind else ''}"
-    for name, value in source.options.items():
+    for name, value in _options(source).items():
         yield f"  {printable_line(_words(value, f'{name}:'))}"
     if source.left_out:
         yield f"  {printable_line(source.left_out)}"
@@ -141,9 +145,12 @@ def _whole(source: SourceInfo) -> Iterator[str]:
 
 
 def _given(source: SourceInfo) -> str:
-    """How it was imported; into which collection is said by its name."""
-    options = {name: said for name, said in source.options.items() if name != "collection"}
-    return "".join(f", {_words(value, name)}" for name, value in options.items())
+    return "".join(f", {_words(value, name)}" for name, value in _options(source).items())
+
+
+def _options(source: SourceInfo) -> dict[str, Any]:
+    """How it was imported, without its collection: that is said by its name, and kept by id."""
+    return {name: said for name, said in source.options.items() if name != "collection"}
 
 
 def _words(value: object, name: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_store.cli.options import json_option, row_options, vault_command
+from memory_store.cli.options import Listing, json_option, row_options, vault_command
 from memory_store.cli.rows import write_answer, write_rows
 from memory_store.cli.terminal import SHORT_ID, columns, printable_line, shortened
 from memory_store.titles import shown_title
@@ -29,17 +29,17 @@ BY = {
 }
 
 
-@click.group()
+@click.group(cls=Listing)
 def trash() -> None:
     """List what was deleted or changed, put it back, or erase it.
 
     \b
-    memory-store trash list notes.db
-    memory-store trash restore notes.db 3f2a9c1b
+    memory-store trash
+    memory-store trash restore Lease
     memory-store trash empty notes.db
 
-    What you delete or change stays in the vault for 30 days, sealed. "memory-store settings trash
-    DAYS" changes that; 0 keeps nothing. "memory-store delete --now" erases at once.
+    Alone it lists. What you delete or change stays in the vault for 30 days, sealed. "memory-store
+    settings trash DAYS" changes that; 0 keeps nothing. "memory-store delete --now" erases at once.
     """
 
 
@@ -71,7 +71,7 @@ def restore(store: MemoryStore, ids: tuple[str, ...], version: int | None, as_js
     memory-store trash restore notes.db 3f2a9c1b
     memory-store trash restore notes.db 3f2a9c1b --version 2
 
-    What a restored version replaces goes to the trash.
+    ID may be the beginning of one, or a title. What a restored version replaces goes to the trash.
     """
     put = store.trash.restore(ids, version=version)
     write_answer(as_json, [one.as_dict() for one in put], map(_restored, put))

@@ -15,8 +15,9 @@ from memory_store.evaluation.fusion_fit import DEPTH, DISCOUNTS, READ, Searches
 from memory_store.evaluation.runs import DEFAULT_DEPTH, Catalogue
 from memory_store.records import search_request
 from memory_store.search.context import SearchContext
-from memory_store.search.fusion.evidence import FEATURES, Evidence, evidence
+from memory_store.search.fusion.evidence import FEATURES, Evidence
 from memory_store.search.fusion.learned import weighable
+from memory_store.search.fusion.resemblance import whole_evidence
 from memory_store.search.legs.retrieval import fetch
 from memory_store.search.query.analysis import analyse
 from memory_store.search.query.language import parse, resolve_mode
@@ -54,7 +55,7 @@ def judged_search(
     analysis = analyse(parse(request), context, request)
     plan = replace(make_plan(MODE, request, depth=DEFAULT_DEPTH), recipe=DEFAULT)
     search = Search(context, plan, analysis, Trace())
-    found = evidence(fetch(search), search)
+    found = whole_evidence(fetch(search), search)
     ids = [context.snapshot.id(ordinal) for ordinal in found.ordinals.tolist()]
     judged = catalogue.judged(grades)
     best = sorted((grade for grade in judged.values() if grade > 0), reverse=True)

@@ -15,15 +15,15 @@ import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.search.fusion.evidence import FEATURES, HELD, MEANING
+from memory_store.search.fusion.evidence import FEATURES, HELD, MEANING, RESEMBLANCE
 from memory_store.search.fusion.learned import HELD_ALONE
 
 Values = npt.NDArray[np.float64]
 
 DEPTH = 10
 DISCOUNTS = 1.0 / np.log2(np.arange(2, DEPTH + 2))
-SCALES = np.array([1.0, 1.0, 1.0, 0.15, 0.5, 1.0])  # what a step of 1 is for each feature
-START = np.array([0.5, 0.1, 0.7, 0.15, 0.0, 0.4])
+SCALES = np.array([1.0, 1.0, 1.0, 0.15, 0.5, 1.0, 1.0])  # what a step of 1 is for each feature
+START = np.array([0.5, 0.1, 0.7, 0.15, 0.0, 0.4, 0.4])
 STEPS = (-1.0, -0.5, -0.25, -0.1, 0.1, 0.25, 0.5, 1.0)
 ROUNDS = 3  # each with steps half as long
 WORTH = 1e-4  # what a step must gain
@@ -82,7 +82,7 @@ class Searches(Struct, frozen=True, eq=False):
     def by_words_alone(self) -> Searches:
         """The same, had nothing vectors."""
         features = self.features.copy()
-        features[:, :, MEANING] = 0.0
+        features[:, :, [MEANING, RESEMBLANCE]] = 0.0
         held = HELD_ALONE + (1.0 - HELD_ALONE) * self.read
         features[:, :, FEATURES.index(HELD)] *= HELD_ALONE / held[:, None]
         return replace(self, features=features, read=np.zeros_like(self.read))

@@ -9,7 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
@@ -114,7 +114,8 @@ class ImportJob(Struct, frozen=True, kw_only=True):
     written, where there is a model. The caller embeds afterwards (``MemoryStore.embed_missing``).
 
     Of the files that are found, those that have not ``changed`` count as there and are not opened.
-    ``gone``: whether to look for what has left its source.
+    ``gone``: whether to look for what has left its source. ``stdin`` is what ``-`` is read from
+    (``None``: this process's own standard input).
     """
 
     request: ImportRequest
@@ -130,6 +131,7 @@ class ImportJob(Struct, frozen=True, kw_only=True):
     embedded_later: bool = False
     changed: Callable[[SourceFile], bool] = lambda _: True
     gone: bool = True
+    stdin: IO[str] | None = None
 
 
 class Counts(Struct):

@@ -1,6 +1,7 @@
 """What a note says about itself in its Markdown: its first heading and its ``#hashtags``.
 
-Both skip code: a comment in a shell listing is no heading, and ``#include`` there no topic.
+Both skip code: a comment in a shell listing is no heading, and ``#include`` there no topic. Both
+skip attribute lists, too: the ``{ #anchor }`` of a heading is neither a topic nor in the title.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ import io
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
+
+from memory_store.plain_text import ATTRIBUTES, heading_words
 
 MAX_TITLE_CHARACTERS = 200  # of a title that was derived, not given
 MAX_HASHTAG_CHARACTERS = 100
@@ -29,15 +32,15 @@ _BACKTICKS = re.compile(r"`+")
 
 
 def first_heading(text: str) -> str | None:
-    """The text of the first level-one heading outside code, in either Markdown style."""
+    """The first level-one heading outside code, in either Markdown style, without its marks."""
     if "#" not in text and "\n=" not in text:
         return None
     before = ""
     for line in _lines_outside_code(text):
         if heading := _level_one(line):
-            return shorten(heading)
+            return shorten(heading_words(heading))
         if _UNDERLINE.match(line) and before.strip() and not _LIST_ITEM.match(before):
-            return shorten(before.strip())
+            return shorten(heading_words(before.strip()))
         before = line
     return None
 
@@ -53,7 +56,8 @@ def hashtags(text: str, limit: int) -> tuple[str, ...]:
     for line in _lines_outside_code(text):
         if "#" not in line:
             continue
-        for match in _HASHTAG.finditer(_without_code_spans(line)):
+        words = ATTRIBUTES.sub(" ", _without_code_spans(line))
+        for match in _HASHTAG.finditer(words):
             topic = match[1].strip("-/_")
             if _is_topic(topic):
                 found.setdefault(topic.casefold(), topic)

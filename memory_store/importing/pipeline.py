@@ -108,7 +108,7 @@ class _Import:
         with self.ledger.vault.gate.entered():
             for source in every:
                 self.ledger.expect(source)
-        files = list(_found_files(self.request, self.counts, importer.as_before))
+        files = list(_found_files(self.job, self.request, self.counts, importer.as_before))
         if any(file.kind == CODE for _, file in files) and not grammars.installed():
             self.counts.hints.append(NO_GRAMMARS)
         steps = _Steps(self.batch, len(files), self.job)
@@ -194,7 +194,7 @@ def _source_path(path: str) -> str:
 
 
 def _found_files(
-    request: ImportRequest, counts: Counts, as_before: AsBefore
+    job: ImportJob, request: ImportRequest, counts: Counts, as_before: AsBefore
 ) -> Iterator[tuple[str, SourceFile]]:
     seen: set[Path] = set()
     named = {shown(path) for path in request.paths}  # not skipped in their folder: taken by name
@@ -207,6 +207,7 @@ def _found_files(
             seen=seen,
             all_files=request.all_files,
             as_before=as_before,
+            stdin=job.stdin,
         ):
             if isinstance(found, SourceFile):
                 yield source, found

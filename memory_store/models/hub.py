@@ -21,6 +21,7 @@ from http.client import HTTPException
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
+from socket import gaierror
 from typing import IO, Any
 from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
@@ -130,7 +131,11 @@ def _opened(url: str, what: str, remedy: str) -> Iterator[IO[bytes]]:
         with opener.open(request, timeout=QUIET_SECONDS) as answer:
             yield answer
     except (OSError, HTTPException) as error:
-        why = f"{error.code} {error.reason}" if isinstance(error, HTTPError) else str(error)
+        why = str(getattr(error, "reason", error))
+        if isinstance(error, HTTPError):
+            why = f"{error.code} {why}"
+        elif isinstance(getattr(error, "reason", None), gaierror):
+            why = "its name is not known here, so this machine may be offline"
         raise ModelUnavailableError(
             f"{what} could not be fetched from {urlsplit(url).netloc}: {why}. Nothing was kept.",
             remedy,

@@ -79,6 +79,11 @@ class ImportReport(Struct, frozen=True):
         """How many files or records were skipped for each reason, the most first."""
         return dict(Counter(reason for _, reason in self.skips).most_common())
 
+    def holds_nothing(self) -> bool:
+        """Whether there was not a file or record to look at, nor one that is gone."""
+        counts = self.imported + self.unchanged + self.replaced + self.skipped + self.failed
+        return not (counts + self.pruned or self.vanished)
+
     def summary(self) -> str:
         """``imported N, unchanged N, replaced N, skipped N, failed N`` (and pruned, if any)."""
         line = (

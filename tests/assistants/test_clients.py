@@ -130,6 +130,9 @@ def test_comments_and_all_else_stay_as_they_were(
         ("gemini", '{"mcpServers": []}'),
         ("codex", "[broken"),
         ("codex", "[mcp_servers]\nmemories-notes = {}\n"),
+        ("codex", 'mcp_servers = { other = { command = "x" } }\n'),
+        ("codex", 'x = """\n[mcp_servers."memories-notes"]\nmine\n"""\n'),
+        ("codex", '[mcp_servers."memories-notes"]\nargs = [\n"a",\n]\n'),
         ("cursor", '["a list"]'),
     ],
 )
@@ -144,6 +147,97 @@ def test_what_cannot_be_changed_without_loss_is_left_alone(
     assert "--print" in result.output
     assert str(path) in result.output
     assert path.read_text() == text
+
+
+def own_settings(client: str, ending: str = "\n") -> bytes:
+    """A configuration of somebody's own, as the client takes it: with comments."""
+    if CLIENTS[client].path().suffix == ".toml":
+        lines = [
+            "# mine, not yours",
+            'model = "x" # the small one',
+            "",
+            "[tools]",
+            "web = true",
+            "",
+        ]
+    else:
+        lines = ["{", "  // mine, not yours", '  "theme": "dark", /* at night */', "}", ""]
+    return ending.join(lines).encode()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("kind", ["as it is", "a link", "ends lines as Windows does", "empty"])
+def test_an_odd_configuration_loses_nothing(
+    home: Path, store: MemoryStore, key_file: Path, client: str, kind: str
+) -> None:
+    path = CLIENTS[client].path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    ending = "\r\n" if "Windows" in kind else "\n"
+    before = b"" if kind == "empty" else own_settings(client, ending)
+    file = home / "dotfiles" / path.name if kind == "a link" else path
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(before)
+    file.chmod(0o640)
+    if kind == "a link":
+        path.symlink_to(file)
+    beside = path.with_name(path.name + ".new")  # of another program
+    beside.write_text("mine")
+    for flags in ((), ("--append-only",)):
+        result = install(store, key_file, client, *flags)
+        assert result.exit_code == 0, result.output
+        after = path.read_bytes()
+        kept = iter(after.split(b"\n"))
+        assert all(line in kept for line in before.split(b"\n")), after
+        assert after.count(b"memory_store") == 1
+        assert b"\r" not in after.replace(b"\r\n", b"") or b"\r\n" in before
+        assert (b"\n" in after.replace(b"\r\n", b"")) is (ending == "\n")
+        (found,) = clients.installed(client).values()
+        assert ("--append-only" in found.args) is bool(flags)
+    assert path.is_symlink() is (kind == "a link")
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert beside.read_text() == "mine"
+    assert file.with_name(path.name + BEFORE).exists()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("kind", ["read-only", "in another encoding", "a folder"])
+def test_what_cannot_be_read_or_written_is_left_alone_and_named(
+    home: Path, store: MemoryStore, key_file: Path, client: str, kind: str
+) -> None:
+    path, before = CLIENTS[client].path(), own_settings(client)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if kind == "a folder":
+        path.mkdir()
+    else:
+        before = before.decode().encode("utf-16") if "encoding" in kind else before
+        path.write_bytes(before)
+        path.chmod(0o444 if kind == "read-only" else 0o644)
+    there = sorted(path.parent.iterdir())
+    result = install(store, key_file, client)
+    assert result.exit_code == 2
+    assert str(path) in result.output
+    assert "--print" in result.output
+    assert sorted(path.parent.iterdir()) == there
+    assert path.is_dir() or path.read_bytes() == before
+
+
+@pytest.mark.parametrize("client", ["codex", "cursor"])
+def test_what_was_added_to_the_entry_by_hand_stays(
+    home: Path, store: MemoryStore, key_file: Path, client: str
+) -> None:
+    assert install(store, key_file, client).exit_code == 0
+    path = CLIENTS[client].path()
+    text = path.read_text()
+    if client == "codex":
+        text += "startup_timeout_sec = 20 # it is slow\n# The next one.\n  [other]\n  y = 1\n"
+    else:
+        text = text.replace('"command"', '"startup_timeout_sec": 20, "command"')
+    path.write_text(text)
+    assert install(store, key_file, client, "--write").exit_code == 0
+    assert entry(client)["startup_timeout_sec"] == 20
+    assert "--write" in entry(client)["args"]
+    if client == "codex":
+        assert "20 # it is slow\n# The next one.\n  [other]\n  y = 1\n" in path.read_text()
 
 
 def test_an_entry_can_be_shown_and_not_written(

@@ -170,9 +170,29 @@ def test_sources_lists_what_was_imported_from_where_and_forgets_it(
     assert f"{notes}: 5 memories in personal" in empty_vault.run("sources").stdout
     (listed,) = empty_vault.json("sources")
     assert (listed["path"], listed["memories"]) == (str(notes), 5)
-    assert empty_vault.run("sources", "remove", str(notes)).exit_code == 0
+    assert (
+        f"{notes}\n  5 memories in personal\n  last"
+        in empty_vault.run("sources", "show", "1").stdout
+    )
+    assert empty_vault.run("sources", "edit", "1", "--exclude", "none*").exit_code == 0
+    empty_vault.run("import", "--no-embed")
+    assert listed["collection"] in empty_vault.run("sources", "show", "1").stdout
+    assert "collection:" not in empty_vault.run("sources", "show", "1").stdout  # an id would follow
+    removed = empty_vault.run("sources", "remove", str(notes))
+    assert removed.exit_code == 0
+    assert f"{notes} is no source any more. Its memories stay." in removed.stderr
     assert empty_vault.run("import").exit_code != 0
     assert empty_vault.run("sources", "remove", str(notes)).exit_code != 0
+
+
+def test_a_folder_without_anything_to_read_is_said_to_be_so(
+    empty_vault: Vault, notes: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "bare").mkdir()
+    for words in ((str(tmp_path / "bare"),), (str(notes), "--glob", "*.xyz")):
+        said = empty_vault.run("import", *words)
+        assert (said.exit_code, "nothing to import" in said.stderr) == (0, True)
+    assert "nothing to import" not in empty_vault.run("import", str(notes), "--no-embed").stderr
 
 
 def test_a_source_is_shown_edited_and_removed_with_its_memories(vault: Vault) -> None:

@@ -30,6 +30,12 @@ def test_a_search_is_saved_listed_run_renamed_and_removed(vault: Vault) -> None:
     assert json.loads(kept(vault, "list", "--json").stdout) == []
 
 
+def test_searches_alone_lists_them(vault: Vault) -> None:
+    kept(vault, "save", "rent", "lease")
+    key = ("--key-file", str(vault.key_file))
+    assert run("searches", str(vault.path), *key).stdout == kept(vault, "list").stdout
+
+
 def test_the_token_of_a_feed_is_printed_once_and_kept_nowhere(vault: Vault) -> None:
     kept(vault, "save", "rent", "lease")
     made = json.loads(kept(vault, "feed", "rent", "--json").stdout)

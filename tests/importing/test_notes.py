@@ -172,6 +172,27 @@ def test_a_heading_that_is_a_paragraph_is_shortened(note: Note) -> None:
     assert len(note("# " + "long " * 100).title or "") <= 201
 
 
+@pytest.mark.parametrize(
+    ("heading", "title"),
+    [
+        ("# `spare-key` (`RUF039`)", "spare-key (RUF039)"),
+        ("# The **north** [wall](https://example.org) and [[Notes/Pump|the pump]]", None),
+        ("# Code blocks { #code-blocks }", "Code blocks"),
+        ("# Code blocks {: #code .wide }", "Code blocks"),
+        ("How to use ``shell``\n=====", "How to use shell"),
+        ("# ***", "***"),
+        ("# C# {a}", "C# {a}"),
+    ],
+)
+def test_a_title_is_words_without_markdown(note: Note, heading: str, title: str | None) -> None:
+    assert note(f"{heading}\n\ntext").title == (title or "The north wall and the pump")
+
+
+def test_the_anchor_of_a_heading_is_no_topic(note: Note) -> None:
+    text = "## Header { #header-1 }\n\n[a](b){.wide #there} {: #here} but #sea and {see #walks}"
+    assert note(text).topics == ("sea", "walks")
+
+
 HASHTAGS_AND_MORE = """\
 # Heading #plan
 

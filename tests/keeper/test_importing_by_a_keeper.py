@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from types import GeneratorType
 
@@ -11,6 +16,7 @@ import pytest
 from keeping_open import KeptOpen, Printed, by_itself, by_keeper, start, until
 
 from memory_store.keeper import client
+from memory_store.keeper.client import KEY_FILE_VARIABLE
 from memory_store.keeper.frames import BrokenError
 from memory_store.store import MemoryStore
 
@@ -96,6 +102,62 @@ def test_what_an_import_leaves_in_words_is_embedded_at_once(
         return any("meaning" in line for line in found["degraded"])
 
     until(lambda: not lacking())
+
+
+def test_who_stops_looking_on_is_told_that_the_keeper_goes_on_and_it_does(
+    kept: KeptOpen, notes: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """Takes over a second: a process is started, and a few hundred notes are embedded."""
+    many, lines = notes / "many", []
+    many.mkdir()
+    for number in range(300):
+        (many / f"{number}.md").write_text(f"The dyke {number} is grazed by sheep. " * 60)
+    command = [sys.executable, "-m", "memory_store", "import", str(kept.path), str(many)]
+    passed = {name: value for name, value in os.environ.items() if name != KEY_FILE_VARIABLE}
+    with subprocess.Popen(command, env=passed, stderr=subprocess.PIPE, text=True) as importing:
+        assert importing.stderr is not None
+        for line in importing.stderr:
+            lines.append(line)
+            if "can be searched by words" in line:
+                importing.send_signal(signal.SIGINT)
+    assert importing.returncode == 130, lines
+    said = "".join(lines)
+    assert said.count("the process that keeps the vault open goes on") == 2, said
+    assert "reindex" not in said
+
+    def embedded() -> bool:
+        capfdbinary.readouterr()
+        code, out, _ = by_keeper(capfdbinary, "search", str(kept.path), "dyke", "--json")
+        found = {} if code is None else json.loads(out)  # where the machine is too busy
+        assert code is None or found["totals"]["total"] >= 300
+        return bool(found) and "not-embedded" not in found["degraded_codes"]
+
+    until(embedded, 120)
+
+
+def test_what_is_piped_in_is_imported_beside_other_commands(
+    kept: KeptOpen, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    records = [{"id": f"pipe-{n}", "text": f"The siphon {n} is primed."} for n in range(2_000)]
+    given = "\n".join(map(json.dumps, records)).encode()
+    words = ["import", str(kept.path), "-", "--no-embed", "--json"]
+    passed = {name: value for name, value in os.environ.items() if name != KEY_FILE_VARIABLE}
+    command = [sys.executable, "-m", "memory_store", *words]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    asked = 0
+    with subprocess.Popen(command, env=passed, **pipes) as importing:
+        thread = threading.Thread(target=importing.stdin.write, args=(given,))
+        thread.start()
+        thread.join()
+        importing.stdin.close()
+        while importing.poll() is None:
+            assert by_keeper(capfdbinary, "search", str(kept.path), "lease")[0] == 0
+            asked += 1
+        report = json.loads(importing.stdout.read())
+    assert (importing.returncode, report["imported"]) == (0, 2_000)
+    assert asked > 3
+    found = by_keeper(capfdbinary, "search", str(kept.path), "siphon 1234", "--mode", "keyword")
+    assert b"The siphon 1234 is primed" in found[1]
 
 
 def test_a_lock_ends_what_a_keeper_follows(vault: KeptOpen, tmp_path: Path, notes: Path) -> None:

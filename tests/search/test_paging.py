@@ -143,6 +143,15 @@ def test_what_is_added_between_pages_is_said_and_nothing_is_lost(
     assert {row.id for page in (first, *later) for row in page.rows} >= set(before)
 
 
+def test_a_list_goes_on_behind_what_it_has_shown_of_one_day(garden: MemoryStore) -> None:
+    same_day = garden.add_many(draft(n, created="2030-01-01") for n in range(100, 106))
+    shown, waiting, *others = sorted(one.id for one in same_day)
+    first = garden.search("topic:log", limit=1)
+    garden.delete(waiting)
+    later = garden.search("topic:log", limit=32, continue_=first.next)
+    assert [row.id for row in (*first.rows, *later.rows)][:5] == [shown, *others]
+
+
 @pytest.mark.parametrize("name", ["deep", "sealed", "keyword", "literal", "a phrase", *LISTS])
 def test_whatever_is_written_pages_end_say_so_and_show_nothing_deleted(
     garden: MemoryStore, name: str

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from memory_store.plain_text import heading_words
 from memory_store.records import Memory, Passage, base_type
 from memory_store.search.answer.section import section
 from memory_store.search.candidates import Scored
@@ -148,7 +149,8 @@ def after_heading(text: str, title: str) -> int:
     if found is None or not title.strip():
         return 0
     words = found[1].strip().rstrip("#").rstrip()
-    return found.end() if words.casefold() == title.strip().casefold() else 0
+    said = {words.casefold(), heading_words(words).casefold()}
+    return found.end() if title.strip().casefold() in said else 0
 
 
 def expands(position: int, result: Scored, deep: bool) -> bool:

@@ -41,10 +41,12 @@ FEATURES = (
     "meaning",  # cosine, in standard deviations above the collection's windows, to the 1.25
     "words side by side",  # share (0-1) of the query's neighbouring words that are so in it
     "topics",  # share (0-1) of the query's words that are its topics
+    "like the first",  # mean cosine to the two that come first by all others, see resemblance.py
 )
-"""The columns, in order. ``meaning`` is multiplied by how well the model reads what is compared."""
-LEG_OF_FEATURE = ("keyword", "keyword", "keyword", "vector", "keyword", "topic")
-WORDS, MEANING, PAIRS, TOPICS = slice(0, 3), 3, 4, 5
+"""The columns, in order. ``meaning`` and ``like the first`` are multiplied by how well the model
+reads what is compared."""
+LEG_OF_FEATURE = ("keyword", "keyword", "keyword", "vector", "keyword", "topic", "vector")
+WORDS, MEANING, PAIRS, TOPICS, RESEMBLANCE = slice(0, 3), 3, 4, 5, 6
 
 NO_MODEL = np.zeros(0, np.int8)
 MOST_FOR_PAIRS = 50_000

@@ -47,8 +47,8 @@ def _file() -> _File:
 def as_learned(search: Search) -> Search:
     """The search, by places where it is for more than the query as typed.
 
-    Learned fusion was never shown other wordings of a query, what the first results resemble, or a
-    memory that others are like.
+    Learned fusion was never shown other wordings of a query, feedback, or a memory that others are
+    to be like.
     """
     asked, recipe = search.analysis, search.recipe
     if not (recipe.learned and (asked.like or asked.parsed.variants or recipe.feedback)):

@@ -18,9 +18,10 @@ from msgspec.structs import replace
 
 from memory_store.records import base_type
 from memory_store.search.candidates import Candidate, Fetched, Item, LegList, first_places
-from memory_store.search.fusion.evidence import Evidence, evidence
+from memory_store.search.fusion.evidence import Evidence
 from memory_store.search.fusion.learned import probabilities
 from memory_store.search.fusion.leg_weights import all_factors, vector_names
+from memory_store.search.fusion.resemblance import whole_evidence
 from memory_store.search.query.more_like_this import LIKE, Likeness
 from memory_store.search.query.plan import Search
 from memory_store.search.recipes import Recipe
@@ -187,7 +188,7 @@ def _merged_by_evidence(
     fetched: Fetched, search: Search, pool: int, reach: int, filled: Sequence[LegList]
 ) -> Merged:
     """All candidates by their probability. What boosts a type brings it into the pool, no more."""
-    found = evidence(fetched, search)
+    found = whole_evidence(fetched, search)
     snapshot, probable, ordinals = search.snapshot, probabilities(found), found.ordinals
     boosts = _type_boosts(ordinals, search)
     entering = probable if boosts is None else probable * boosts
