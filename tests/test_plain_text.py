@@ -34,6 +34,7 @@ PIECES = [
     "[",
     "> ",
     "%%",
+    "\\",
 ]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
 
@@ -59,6 +60,8 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
         ("![[Ferry#^b15695]], [[Ferry#^a|it]]", "Ferry, it"),
         ("> [!tip]- Early\n> Go at five.", "Early\nGo at five."),
         ("Seven.<!-- or six --> %%ask%%", "Seven. "),
+        (r"\[`b17`] of total\_size, \*not\* em", "[`b17`] of total_size, *not* em"),
+        (r"C:\Users and a\nb", r"C:\Users and a\nb"),
     ],
 )
 def test_marks_go_and_words_stay(text: str, shown: str) -> None:

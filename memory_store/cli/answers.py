@@ -14,6 +14,7 @@ import click
 from msgspec import UNSET
 
 from memory_store.cli.rows import aligned
+from memory_store.cli.search import usual
 from memory_store.cli.terminal import (
     BOLD,
     DIM,
@@ -28,11 +29,8 @@ from memory_store.cli.terminal import (
     styled,
     width,
 )
-from memory_store.configuration import chosen
-from memory_store.paths import RERANKER_VARIABLE
 from memory_store.plain_text import without_marks
 from memory_store.records import SearchResponse, SearchResult
-from memory_store.records.degraded import Code
 from memory_store.records.searches import WEAK
 from memory_store.titles import shown_title
 
@@ -65,8 +63,7 @@ def print_answer(
     by their files, not by their ids. ``pages`` is the address of the vault's pages, if it is
     served: titles lead there. What is far from the best one takes a line, but with an explanation.
     """
-    wanted = response.explain or chosen(RERANKER_VARIABLE)
-    usual = [] if wanted else [n for n in response.degraded if n.code is Code.NO_RERANKER]
+    without_saying = usual(response)
     colour = colour_wanted()
     if not response.rows:
         beyond = response.next or (response.budget and response.budget["too_large"])
@@ -97,7 +94,7 @@ def print_answer(
         far = [row for row in response.rows if row.id in folded]
         lines = [far_line(row, columns(), colour, by_ref=by_ref, pages=pages) for row in far]
         click.echo("\n".join([styled(f"{said}\n", DIM, colour), *lines, ""]))
-    without = " · no reranker, see memory-store doctor" if usual else ""
+    without = " · no reranker, see memory-store doctor" if without_saying else ""
     below = [opened_line(response) + without]
     if response.budget is not None:
         below.append(budget_line(response.budget))
@@ -108,7 +105,7 @@ def print_answer(
         lines += ["", *why_lines(response.why, columns())]
     if response.explain:
         lines += ["", *stage_lines(response.explain, columns())]
-    click.echo("\n".join([*lines, *map(printable_line, response.remarks(usual))]))
+    click.echo("\n".join([*lines, *map(printable_line, response.remarks(without_saying))]))
 
 
 def opened_line(response: SearchResponse) -> str:
