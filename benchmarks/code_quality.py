@@ -45,10 +45,21 @@ def _without_factor(name: str) -> Recipe:
 
 
 ABLATIONS: Mapping[str, Recipe] = {
-    "definitions first": replace(CODE, definition_boost=0.0),
+    "definitions first": replace(CODE, definition_boost=0.0, symbol_boost=0.0),
+    "a name alone is a symbol": replace(CODE, symbol_boost=CODE.definition_boost),
+    "parts of defined names": replace(CODE, name_boost=0.0),
+    "the file's name": replace(CODE, file_boost=0.0),
     **{f"the factor on {name}": _without_factor(name) for name in CODE.path_factors},
     "b of .5": replace(CODE, b=0.75),
-    "any of these": replace(CODE, definition_boost=0.0, path_factors=frozen({}), b=0.75),
+    "any of these": replace(
+        CODE,
+        definition_boost=0.0,
+        symbol_boost=0.0,
+        name_boost=0.0,
+        file_boost=0.0,
+        path_factors=frozen({}),
+        b=0.75,
+    ),
 }
 """The recipe without one of its rules."""
 

@@ -178,22 +178,25 @@ def code_place(row: SearchResult) -> str:
 
 
 def code_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
-    """Lines of source as they stand, from the first of those where most words are highlighted."""
+    """Lines of source as they stand, from the first of those where most is highlighted: each word
+    once, and by its length, for a whole name is more than its parts."""
     passage = row.passages[0]
-    lines, ends = passage.text.split("\n"), list[int]()
+    lines, marked, at = passage.text.split("\n"), list[set[str]](), 0
     for line in lines:
-        ends.append((ends[-1] + 1 if ends else 0) + len(line))
-    marks = [
-        sum(end - len(line) <= at <= end for at, _ in passage.highlights)
-        for line, end in zip(lines, ends, strict=True)
-    ]
+        spans = [one for one in passage.highlights if at <= one[0] <= at + len(line)]
+        marked.append({passage.text[start:end].casefold() for start, end in spans})
+        at += len(line) + 1
     starts = range(max(1, len(lines) - PREVIEW_LINES + 1))
-    first = max(starts, key=lambda n: sum(marks[n : n + PREVIEW_LINES]))
+    first = max(starts, key=lambda n: _weight(marked[n : n + PREVIEW_LINES]))
     shown = lines[first : first + PREVIEW_LINES]
     return [
         INDENT + styled(shortened(f"{number:>4}  {source(line)}", room), DIM, colour)
         for number, line in enumerate(shown, start=(row.line or 1) + first)
     ]
+
+
+def _weight(marked: Sequence[set[str]]) -> int:
+    return sum(map(len, set[str]().union(*marked)))
 
 
 def source(line: str) -> str:

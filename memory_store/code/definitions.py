@@ -41,6 +41,12 @@ _DEFINED = (
     rf"|^[ \t]*(?:[{_W}<>\[\],.:*&~]+[ \t*&]+){{1,6}}(?:[{_W}]+::)?(?P<called>[A-Za-z_~][{_W}]*)"
     r"[ \t]*\([^;{}()]*(?:\([^()]*\)[^;{}()]*)*\)[^;{}()=\n]{0,80}\{"
 )
+_BOUND = (
+    r"(?m)^(?:(?:export|default|declare|public|pub(?:\([a-z]+\))?)[ \t]+)*"
+    rf"(?:const|let|var|val|static)[ \t]+(?:mut[ \t]+)?({_NAME})"
+    r"|^([A-Za-z_][\p{L}\p{N}_]*)[ \t]*(?::[^=\n(){}]+)?=[^=]"
+)
+"""What a whole file knows by a name, and no function or class: it begins its line."""
 _DEFINED_MEMORY = 64 << 20  # bytes RE2 may take for it
 _NO_NAME = frozenset(
     {
@@ -95,13 +101,21 @@ class Definition(Struct, frozen=True):
 
 def defined_names(text: str) -> list[str]:
     """The names that a text defines, as they are spelled, in order; what looks like it, too."""
-    found = map(_name_in, _defined().finditer(text.encode("utf-8", "replace")))
+    return _names(_defined(), text)
+
+
+def bound_names(text: str) -> list[str]:
+    """The names of constants and variables of a whole file, as they are spelled, in order."""
+    return _names(_bound(), text)
+
+
+def _names(pattern: Any, text: str) -> list[str]:
+    found = map(_name_in, pattern.finditer(text.encode("utf-8", "replace")))
     return [name.decode() for name in found if name not in _NO_NAMES]
 
 
 def _name_in(match: Any) -> Any:
-    named, bound, called = match.groups()
-    return named or bound or called
+    return next(filter(None, match.groups()))
 
 
 def _defined_in(text: str) -> Iterator[Any]:
@@ -113,11 +127,20 @@ def _defined_in(text: str) -> Iterator[Any]:
 @cache
 def _defined() -> Any:
     """What a definition looks like, on RE2: there are texts on which Python's own would not end."""
+    return _compiled(_DEFINED)
+
+
+@cache
+def _bound() -> Any:
+    return _compiled(_BOUND)
+
+
+def _compiled(pattern: str) -> Any:
     import re2
 
     options = re2.Options()
     options.max_mem = _DEFINED_MEMORY
-    return re2.compile(_DEFINED, options=options)
+    return re2.compile(pattern, options=options)
 
 
 def definitions(text: str, language: str) -> list[Definition]:

@@ -8,6 +8,7 @@ machine: hashes and ordinals in them may be anything, and are only ever looked u
 from __future__ import annotations
 
 import hashlib
+import threading
 import zlib
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -63,7 +64,7 @@ class Part(Struct, frozen=True):
         held, windows = own[terms.docs], own[segment.window_rows]
         offsets = np.append(0, np.cumsum(held))[terms.offsets].astype(np.int64)
         some, counts = np.diff(offsets) > 0, np.where(own, np.diff(segment.window_offsets), 0)
-        vectors = segment.late_vectors.get()
+        vectors, taking = segment.late_vectors.get(), threading.Lock()
         kept = {
             "terms": Postings(
                 terms.keys[some], np.append(offsets[:-1][some], offsets[-1:]), terms.docs[held]
@@ -74,7 +75,7 @@ class Part(Struct, frozen=True):
             "window_starts": segment.window_starts[windows],
             "window_ends": segment.window_ends[windows],
             "late_vectors": Late(None, vectors[windows]),
-            "late_pairs": Late(lambda: _own_pairs(pairs.get(), own, pairs)),
+            "late_pairs": Late(lambda: _own_pairs(pairs, own, taking)),
         }
         overwrite([vectors])
         segment.late_vectors.forget()
@@ -127,11 +128,14 @@ def _without_terms(segment: Segment, kept: Mapping[str, Any]) -> Segment:
     return found
 
 
-def _own_pairs(pairs: Pairs, own: Mask, late: Late[Pairs]) -> Pairs:
-    held = own[pairs.docs]
-    kept = Pairs(pairs.hashes[held], pairs.docs[held])
-    overwrite([pairs.hashes, pairs.docs])
-    late.value = None
+def _own_pairs(late: Late[Pairs], own: Mask, taking: threading.Lock) -> Pairs:
+    """By one thread at a time: it overwrites what another would be about to take its own from."""
+    with taking:
+        pairs = late.get()
+        held = own[pairs.docs]
+        kept = Pairs(pairs.hashes[held], pairs.docs[held])
+        overwrite([pairs.hashes, pairs.docs])
+        late.value = None
     return kept
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
+from memory_store.code.facts import EARLIER
 from memory_store.errors import ModelMismatchError, ModelUnavailableError, NotFoundError
 from memory_store.index.columns import Array
 from memory_store.index.layout import Segment
@@ -117,7 +118,7 @@ class EntryChecks:
             self.compared.words += 1
             blinder = self._keyring.of(memory.collection).blinder
             language = self._snapshot.language(ordinal)
-            made = [entry_of(item, blinder, language, facts_too=also) for also in (True, False)]
+            made = [entry_of(item, blinder, language, kinds=kinds) for kinds in (None, EARLIER, ())]
             if all(held.differs(row, one) for one in made):
                 found.append("words")
             if held.differs_in_trigrams(row, made[0]):

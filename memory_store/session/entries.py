@@ -8,7 +8,7 @@ beside their hashes for one batch run at most (see :class:`TermHashes`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -245,14 +245,15 @@ def index_entries(
 
 
 def entry_of(
-    item: Indexable, blinder: Blinder, language: str, *, facts_too: bool = True
+    item: Indexable, blinder: Blinder, language: str, *, kinds: Collection[str] | None = None
 ) -> IndexEntry:
     """The index entry of a memory, analysed as in ``language``, without vectors.
 
-    Without ``facts_too`` that of source code as it was made before facts were kept of it.
+    ``kinds`` of facts are in that of source code (``None``: all), as it was made when there were no
+    others.
     """
     none = Windows((), np.empty((0, 0), np.float32))
-    return _entry(item, TermHashes(blinder), none, language, source_parts, facts_too=facts_too)
+    return _entry(item, TermHashes(blinder), none, language, source_parts, kinds=kinds)
 
 
 def _language(memory: Memory, making: Making) -> str:
@@ -317,7 +318,7 @@ def _entry(
     language: str,
     parts: PartsOf,
     *,
-    facts_too: bool = True,
+    kinds: Collection[str] | None = None,
 ) -> IndexEntry:
     memory = item.memory
     source: SourceParts | None = None
@@ -336,8 +337,9 @@ def _entry(
         pairs = hashes.pairs(np.concatenate(words), len(words[0]))
         title, body = map(TermCounts.of, words)
     length = int(title.counts.sum() + body.counts.sum())
-    for kind, facts in source.facts.items() if source is not None and facts_too else ():
-        body = body.and_once(hashes.of(facts, kind))  # no words: of no length
+    for kind, facts in source.facts.items() if source is not None else ():
+        if kinds is None or kind in kinds:
+            body = body.and_once(hashes.of(facts, kind))  # no words: of no length
     whole, analysed = whole_memory(memory), Analysed(language, hashes.blinder, source)
     return IndexEntry(
         memory_id=memory.id,

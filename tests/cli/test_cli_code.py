@@ -100,3 +100,13 @@ def test_a_vault_without_code_says_how_to_bring_some(vault: Vault) -> None:
     result = code(vault, "context")
     assert result.exit_code == 1
     assert "no source code in here: memory-store import a folder" in result.stderr
+
+
+def test_the_lines_shown_begin_where_the_whole_name_stands(vault: Vault, tmp_path: Path) -> None:
+    repo = tmp_path / "till"
+    (repo / ".git").mkdir(parents=True)
+    parts = "# a sign for the cookie\n# a cookie on the sign\n# sign, cookie\n"
+    (repo / "till.py").write_text(f"class SignCookie:\n    limit = 1\n    total = 2\n{parts}")
+    assert vault.run("import", str(repo), "--no-embed").exit_code == 0
+    shown = vault.run("search", "SignCookie", "--type", "code").stdout.split("\n")
+    assert shown[1].split() == ["1", "class", "SignCookie:"]

@@ -56,6 +56,15 @@ class TestLiteral:
             notes.search(pattern, mode="literal")
         assert refusal.value.parameter == ("all" if pattern == r"\w+" else "q")
 
+    def test_a_pattern_between_slashes_needs_no_word(self, notes: MemoryStore) -> None:
+        notes.add("a -> b")
+        assert len(notes.search("/->/", mode="literal", all=True).rows) == 1
+        for pattern, parameter in {"/./": "all", "/(/": "q"}.items():
+            with pytest.raises(BadInputError) as refusal:
+                notes.search(pattern, mode="literal")
+            assert refusal.value.parameter == parameter
+            assert "holds no word" not in str(refusal.value)
+
     def test_a_pattern_that_would_hang_others_is_over_at_once(self, notes: MemoryStore) -> None:
         notes.add("spare " + "a" * 20_000)
         response = notes.search("spare (a+)+$ ?b", mode="literal")

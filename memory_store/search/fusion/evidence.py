@@ -41,7 +41,7 @@ FEATURES = (
     "meaning",  # cosine, in standard deviations above the collection's windows, to the 1.25
     "words side by side",  # share (0-1) of the query's neighbouring words that are so in it
     "topics",  # share (0-1) of the query's words that are its topics
-    "like the first",  # mean cosine to the two that come first by all others, see resemblance.py
+    "like the first",  # mean cosine to the two that come first by all others; 0: the usual one
 )
 """The columns, in order. ``meaning`` and ``like the first`` are multiplied by how well the model
 reads what is compared."""

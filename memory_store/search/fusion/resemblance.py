@@ -16,6 +16,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from memory_store.index.numpy_vectors import best_cosines
+from memory_store.models.embedder import usual_cosines
 from memory_store.search.candidates import Fetched
 from memory_store.search.fusion.evidence import RESEMBLANCE, Evidence, evidence
 from memory_store.search.fusion.learned import probabilities
@@ -49,7 +50,10 @@ def whole_evidence(fetched: Fetched, search: Search) -> Evidence:
         if read and len(first) and model.query_vector is not None:
             leading, others = found.ordinals[first].tolist(), found.ordinals[compared]
             alike = [_likeness(model.query_vector, one, others, snapshot) for one in leading]
-            features[compared, RESEMBLANCE] = read * np.mean(alike, axis=0)
+            usual, _ = usual_cosines(model.embedder) or (0.0, 1.0)
+            features[compared, RESEMBLANCE] = (
+                read * (np.mean(alike, axis=0) - usual) / (1.0 - usual)
+            )
     return replace(found, features=features)
 
 

@@ -1,14 +1,27 @@
-"""Rules of the keyword leg for source code: what defines a name counts more, noise counts less.
+"""Rules of the keyword leg for source code: what defines or is called so counts more, noise less.
 
 Boundary: works on keyed hashes and ordinals; opens nothing.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import numpy.typing as npt
 
-from memory_store.code.facts import DEFINES, EXAMPLES, PATH, PROSE, TESTS
+from memory_store.code.facts import (
+    BINDS,
+    DEFINES,
+    EXAMPLES,
+    FILE,
+    NAMED,
+    PATH,
+    PLACE,
+    PROSE,
+    TESTS,
+    name_stems,
+)
 from memory_store.index.terms import Scored, has_term
 from memory_store.search.query.analysis import Blinding
 from memory_store.search.query.plan import Search
@@ -16,26 +29,37 @@ from memory_store.text.canonical import folded
 from memory_store.text.identifiers import CODE, identifiers
 from memory_store.text.tokens import is_stop_word
 
+_DOCUMENTS = ("doc", "docs", "documentation")  # there is code in such folders, too
 ASKING = {
-    TESTS: frozenset({"test", "tests", "unittest", "unittests"}),
-    EXAMPLES: frozenset({"example", "examples", "demo", "tutorial"}),
-    PROSE: frozenset({"doc", "docs", "documentation", "readme", "changelog"}),
+    TESTS: frozenset({"test", "tests", "unittest", "unittests", "benchmark", "benchmarks"}),
+    EXAMPLES: frozenset({"example", "examples", "demo", "tutorial", *_DOCUMENTS}),
+    PROSE: frozenset({*_DOCUMENTS, "readme", "changelog"}),
 }
 """Words by which a query asks for what else is noise."""
 _ABOUT = frozenset({"for", "of", "about"})
 
 
 def code_ranked(found: Scored, search: Search) -> Scored:
-    """BM25 × (1 + boost × share of the query's names that a file defines) × the factor of each kind
-    of noise that it is."""
+    """BM25 × (1 + what each word of the query adds where a file defines it, has it in a defined
+    name, or is called so; each adds its share of the query) × the factors of noise."""
     recipe, snapshot = search.recipe, search.snapshot
     text, blinding = search.analysis.parsed.text, Blinding(search.context)
-    spelled = [folded(name.text) for name in identifiers(text)]
-    names = [one for one in spelled if not is_stop_word(one, search.analysis.language)]
+    typed = [name.text for name in identifiers(text)]
+    spelled = [*map(folded, typed)]
+    names = [one for one in typed if not is_stop_word(folded(one), search.analysis.language)]
+    times = Counter(names)
+    definition = recipe.symbol_boost if len(times) == 1 else recipe.definition_boost
     factors = np.ones(snapshot.size)
-    for name in dict.fromkeys(names):
-        defines = has_term(snapshot, blinding.fact(DEFINES, name))
-        factors[defines] += recipe.definition_boost * names.count(name) / len(names)
+    for name, count in times.items():
+        stems, share = name_stems([name]), count / len(names)
+        defined = [(DEFINES, folded(name)), (BINDS, folded(name))]
+        for facts, boost in (
+            (defined, definition),
+            ([(NAMED, stem) for stem in stems], recipe.name_boost),
+            ([(FILE, stem) for stem in stems], recipe.file_boost),
+        ):
+            if boost:
+                factors += boost * share * has_term(snapshot, blinding.any_fact(facts))
     asked = _asked_for(spelled)
     for kind, factor in recipe.path_factors.items():
         if kind not in asked:
@@ -46,7 +70,7 @@ def code_ranked(found: Scored, search: Search) -> Scored:
 def _of_kind(kind: str, search: Search, blinding: Blinding) -> npt.NDArray[np.bool_]:
     snapshot = search.snapshot
     if kind != PROSE:
-        return has_term(snapshot, blinding.fact(PATH, kind))
+        return has_term(snapshot, blinding.any_fact([(PATH, kind), (PLACE, kind)]))
     prose = np.array([language != CODE for language in snapshot.languages], dtype=np.bool_)
     of_kind: npt.NDArray[np.bool_] = prose[snapshot.language_codes]
     return of_kind

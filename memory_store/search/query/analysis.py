@@ -136,7 +136,12 @@ class Blinding:
 
     def fact(self, kind: str, word: str) -> HashGroup:
         """What stands for a fact of source files (:mod:`memory_store.code.facts`)."""
-        return {c: [blinder.term(kind, word)] for c, blinder in self._with_code}
+        return self.any_fact([(kind, word)])
+
+    def any_fact(self, known: Iterable[tuple[str, str]]) -> HashGroup:
+        """What stands for any of some facts, each of its kind."""
+        pairs = list(known)
+        return {c: [blinder.term(*pair) for pair in pairs] for c, blinder in self._with_code}
 
     def topics(self, normalised: Iterable[str]) -> TopicGroup:
         """What stands for any of some normalised topics."""

@@ -130,7 +130,9 @@ def parse(request: SearchRequest) -> ParsedQuery:
     parsed = _with_options(_items("\n".join(plain)), request)
     if variants or intent:
         parsed = replace(parsed, variants=tuple(variants), intent=" ".join(intent) or None)
-    if not (parsed.words or parsed.variants or parsed.has_filters or request.asks_without_words):
+    wordless = is_delimited(request.query.strip()) and resolve_mode(request) == "literal"
+    asks = parsed.words or parsed.variants or parsed.has_filters or request.asks_without_words
+    if not (asks or wordless):
         raise BadInputError(NO_WORD, parameter="q")
     return parsed
 

@@ -63,6 +63,15 @@ _BY_RANK_ALONE: Mapping[str, Any] = {
 }
 """No neighbours lift a match, and how strong it is in itself does not count."""
 
+_NO_CODE_RULES: Mapping[str, Any] = {
+    "definition_boost": 0.0,
+    "symbol_boost": 0.0,
+    "name_boost": 0.0,
+    "file_boost": 0.0,
+    "path_factors": frozen({}),
+}
+"""Nothing that is known of source files counts."""
+
 
 @cache
 def of_one_leg(name: str) -> Recipe:
@@ -77,7 +86,7 @@ def by_places(recipe: Recipe, *, types: bool) -> Recipe:
     ``types``: whether they may know a memory's type, so that its factors may be seen.
     """
     plain = replace(recipe, **_BY_RANK_ALONE, strong_score=None, leg_scores=False)
-    plain = replace(plain, definition_boost=0.0, path_factors=frozen({}))
+    plain = replace(plain, **_NO_CODE_RULES)
     if types:
         return plain
     return replace(plain, fusion_boosts=frozen({}), demotions=frozen({}), done_penalty=1.0)

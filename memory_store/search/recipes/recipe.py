@@ -49,6 +49,9 @@ class Recipe(Struct, frozen=True):
 
     # For source code, by what is sealed in the index of its files
     definition_boost: float = 0.0  # × (1 + this × share of the query's names that a file defines)
+    symbol_boost: float = 0.0  # instead of this, for a query that is a single name
+    name_boost: float = 0.0  # the same for what is part of a defined name
+    file_boost: float = 0.0  # and of the file's own name
     # × for tests, examples and what is prose, unless the query asks for them
     path_factors: Mapping[str, float] = field(default_factory=lambda: frozen({}))
 
@@ -155,7 +158,8 @@ class Recipe(Struct, frozen=True):
     @property
     def has_code_rules(self) -> bool:
         """Whether keyword scores depend on what is known of source files."""
-        return bool(self.definition_boost or self.path_factors)
+        boosts = self.definition_boost, self.symbol_boost, self.name_boost, self.file_boost
+        return any(boosts) or bool(self.path_factors)
 
     @property
     def has_file_rules(self) -> bool:

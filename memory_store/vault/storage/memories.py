@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from memory_store.vault.storage.table import LISTED, Table, listed, marks, parts
+from memory_store.vault.storage.table import LISTED, Table, listed, parts, wanted
 
 
 class MemoryRow(Struct, frozen=True):
@@ -113,11 +113,15 @@ class Memories(Table):
     def counts(self, collections: Collection[str]) -> dict[str, int]:
         """Collection → how many memories it holds, of those that hold any: 5 ms for 100,000, by an
         index alone."""
-        query = f"""
-            select collection, count(*) from memories
-            where collection {LISTED} group by collection
-        """
-        return dict(self._all(query, (listed(collections),)))
+        found: dict[str, int] = {}
+        for some in parts([*collections]):
+            query = f"""
+                {wanted("collection", len(some))} select collection, (
+                    select count(*) from memories where memories.collection = wanted.collection
+                ) from wanted
+            """
+            found |= self._all(query, tuple(some))
+        return {collection: count for collection, count in found.items() if count}
 
     def insert(self, rows: Sequence[MemoryRow], bodies: Sequence[BodyRow] = ()) -> None:
         """Write new rows, and the bodies that they are the first to hold."""
@@ -163,14 +167,13 @@ class Memories(Table):
         """Tag → the body of that tag in a collection."""
         found: dict[bytes, str] = {}
         for some in parts(tags):
-            found |= self._all(
-                f"""
-                select tag, id from memory_bodies
-                where collection = ? and tag in ({marks(len(some))})
-                """,
-                (collection, *some),
-            )
-        return found
+            query = f"""
+                {wanted("tag", len(some))} select tag, (
+                    select id from memory_bodies b where b.collection = ? and b.tag = wanted.tag
+                ) from wanted
+            """
+            found |= self._all(query, (*some, collection))
+        return {tag: body for tag, body in found.items() if body is not None}
 
     def body_tag(self, memory: str) -> bytes:
         """The tag of the body that a memory holds."""
@@ -179,15 +182,9 @@ class Memories(Table):
 
     def holding(self, collection: str, tags: Sequence[bytes]) -> list[str]:
         """The memories that hold a body of one of those tags, which are few."""
-        found = self._all(
-            f"""
-            select memories.id from memory_bodies join memories on content = memory_bodies.id
-            where memory_bodies.collection = ? and tag in ({marks(len(tags))})
-            order by memories.id
-            """,
-            (collection, *tags),
-        )
-        return [memory for (memory,) in found]
+        bodies = self.bodies_tagged(collection, tags).values()
+        query = f"select id from memories where content {LISTED} order by id"
+        return [memory for (memory,) in self._all(query, (listed(bodies),))]
 
     # -- sealing anew --------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from memory_store.vault.storage.table import Table, marks, parts
+from memory_store.vault.storage.table import Table, parts, wanted
 
 TABLE = "vault_sync"
 SyncRow = tuple[bytes, bytes]
@@ -23,8 +23,12 @@ class SyncTable(Table):
             return []
         found: list[SyncRow] = []
         for some in parts(tags):
-            query = f"select tag, sealed from vault_sync where tag in ({marks(len(some))})"
-            found += self._all(query, tuple(some))
+            query = f"""
+                {wanted("tag", len(some))} select tag, (
+                    select sealed from vault_sync s where s.tag = wanted.tag
+                ) from wanted
+            """
+            found += [row for row in self._all(query, tuple(some)) if row[1] is not None]
         return found
 
     def all(self) -> list[SyncRow]:

@@ -125,6 +125,15 @@ def marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
+def wanted(column: str, count: int) -> str:
+    """Begins a statement about so many values, as rows of ``wanted``.
+
+    A scalar query for each of them finds its row by an index on every engine: PostgreSQL, which
+    does not know how many rows a vault has, would go through all of them for a list.
+    """
+    return f"with wanted({column}) as (values {', '.join(['(?)'] * count)})"
+
+
 def listed(values: Iterable[str]) -> str:
     """Texts as one value of a statement, for :data:`LISTED`."""
     return json.dumps([*values])
