@@ -118,6 +118,8 @@ def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
+        file.flush()
+        os.fsync(file.fileno())  # or a power cut leaves an empty file under the name
     os.chmod(temporary, mode)
     os.replace(temporary, path)
 
