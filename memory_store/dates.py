@@ -47,7 +47,9 @@ _COMPACT = re.compile(r"\d{8}(?:\d{4}(?:\d{2})?)?", re.ASCII)
 _GERMAN = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\d)", re.ASCII)
 _YEAR_MONTH = re.compile(r"(\d{4})-(\d{1,2})", re.ASCII)
 _YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)", re.ASCII)
-_ZONE = re.compile(r"\s*(?:(?P<utc>Z|UTC|GMT)|(?:UTC|GMT)?(?P<sign>[+-])(?P<h>\d{2}):?(?P<m>\d{2})?)$", re.I)
+_ZONE = re.compile(
+    r"\s*(?:(?P<utc>Z|UTC|GMT)|(?:UTC|GMT)?(?P<sign>[+-])(?P<h>\d{2}):?(?P<m>\d{2})?)$", re.I
+)
 _WORDS = (
     re.compile(r"(?P<d>\d{1,2})\.? (?P<m>[a-z]{3,})\.?,? (?P<y>\d{4})", re.I | re.ASCII),
     re.compile(
