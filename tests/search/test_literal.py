@@ -48,6 +48,12 @@ class TestLiteral:
         (row,) = store.search("^import sys$", mode="literal", all=True).rows
         assert row.matches[0].line == 2
 
+    @pytest.mark.parametrize("pattern", ["foo(", "(?m)foo("])
+    def test_a_refusal_quotes_what_was_typed(self, notes: MemoryStore, pattern: str) -> None:
+        with pytest.raises(BadInputError) as refused:
+            notes.search(pattern, mode="literal")
+        assert f"missing ): {pattern}. To" in str(refused.value)
+
     def test_blanks_at_the_ends_count_inside_slashes(self, notes: MemoryStore) -> None:
         assert refs(notes.search("/(?i)spare key /", mode="literal")) == ["1"]
 
