@@ -218,7 +218,8 @@ def match_at(text: str, start: int, end: int, captures: dict[str, str] | None = 
 
 
 def compiled(query: str) -> tuple[str, PatternMarker]:
-    """The pattern's source (without ``/…/``) and the compiled pattern.
+    """The pattern's source (without ``/…/``) and the compiled pattern, which goes line by line:
+    ``^`` and ``$`` are the ends of lines, ``\\A`` and ``\\z`` those of the text.
 
     Raises :class:`BadInputError` (parameter ``q``) for a pattern that is malformed or too long.
     """
@@ -233,7 +234,7 @@ def compiled(query: str) -> tuple[str, PatternMarker]:
     options.log_errors = False
     options.max_mem = MAX_MEMORY
     try:
-        return source, PatternMarker(re2.compile(source, options=options))
+        return source, PatternMarker(re2.compile(f"(?m){source}", options=options))
     except re2.error as error:
         reason = error.args[0] if error.args else "malformed"
         shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
