@@ -5,7 +5,8 @@
 ``FOLDER/code-flask/queries.json`` holds questions with graded files of a published package. Its
 source is taken from ``--tree``, or fetched by ``pip download``; neither is ever in the repository.
 The tree is imported into a sealed vault as ``memory-store import`` does it, without vectors. Each
-rule of the recipe ``code`` is left out in turn. Fails (exit 1) where ``code`` falls below its gate.
+rule of the recipe ``code`` is left out in turn, and the demo notes are searched beside the tree.
+Fails (exit 1) where ``code`` falls below its gate.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from memory_store.store import MemoryStore
 SET = "code-flask"
 PACKAGE = "flask==3.1.3"
 MEASURE = "ndcg@10"
+NOTES = Path(__file__).parents[1] / "demo" / "notes"
+BESIDE = "default, beside the demo notes"
 GATE = 0.86
 PEERS = {"prx 0.6.4": ".661", "semble 0.7": ".839–.863"}
 """Measured apart, on the same labels."""
@@ -92,8 +95,8 @@ def fetched(folder: Path) -> Path:
     return folder / archive.name.removesuffix(".tar.gz")
 
 
-def measured(tree: Path, wanted: Labels, folder: Path) -> tuple[int, Evaluation]:
-    """How many files were imported, and every recipe's ranking of them."""
+def measured(tree: Path, wanted: Labels, folder: Path) -> tuple[int, Evaluation, Evaluation]:
+    """How many files were imported, every recipe's ranking of them, and that beside notes."""
     every = {name: replace(recipe, name=name) for name, recipe in ABLATIONS.items()}
     recipes.RECIPES = MappingProxyType({**RECIPES, **every})
     runs: dict[str, dict[str, Any]] = {
@@ -103,15 +106,20 @@ def measured(tree: Path, wanted: Labels, folder: Path) -> tuple[int, Evaluation]
     with store:
         store.import_paths([tree], embed=False)
         found = evaluate(store, wanted.questions, wanted.judgements, runs)
-        return int(store.stats()["memories"]), found
+        files = int(store.stats()["memories"])
+        store.import_paths([NOTES], collection="notes", embed=False)
+        beside = evaluate(store, wanted.questions, wanted.judgements, {BESIDE: {}})
+        return files, found, beside
 
 
-def figures(found: Evaluation, wanted: Labels) -> dict[str, Any]:
+def figures(found: Evaluation, beside: Evaluation, wanted: Labels) -> dict[str, Any]:
     """Means of each run, and of ``code`` by category."""
     values = found.run(CODE.name).values[MEASURE]
     kinds = np.array([wanted.categories[query] for query in found.queries])
     return {
-        "runs": {run.name: round(run.estimate(MEASURE).mean, 4) for run in found.runs},
+        "runs": {
+            run.name: round(run.estimate(MEASURE).mean, 4) for run in (*found.runs, *beside.runs)
+        },
         "categories": {str(kind): round(values[kinds == kind].mean(), 4) for kind in set(kinds)},
     }
 
@@ -139,8 +147,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (folder / "vaults").mkdir()
         tree = shutil.copytree(given.tree or fetched(folder), folder / "tree")
         (tree / ".git").mkdir(exist_ok=True)  # so that it is imported as a work tree
-        files, found = measured(tree, wanted, folder)
-    told = figures(found, wanted)
+        files, *found = measured(tree, wanted, folder)
+    told = figures(*found, wanted)
     print("\n".join(table(files, told)))
     if given.json is not None:
         given.json.write_text(json.dumps({"files": files, **told}, indent=1) + "\n", "utf-8")

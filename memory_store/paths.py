@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,16 +79,36 @@ def make_private_file(file: Path, content: bytes, what: str) -> None:
 
     Raises BadInputError, which calls it ``what``, where it exists or cannot be written.
     """
+    made = [folder for folder in file.absolute().parents if not folder.exists()]
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # O_EXCL: never write a key through a link that another account placed here in the meantime
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise BadInputError(f"{what} {file}: {error.strerror}", what.replace(" ", "-")) from error
-    with os.fdopen(handle, "wb") as out:
-        out.write(content)
-        out.flush()
-        os.fsync(out.fileno())
+    try:
+        with os.fdopen(handle, "wb") as out:
+            out.write(content)
+            out.flush()
+            os.fsync(out.fileno())
+    except OSError as error:  # half a key is none, and would be in the way
+        file.unlink()
+        raise BadInputError(f"{what} {file}: {error.strerror}", what.replace(" ", "-")) from error
+    for folder in (file.parent, *(one.parent for one in made)):
+        keep_names(folder)
+
+
+def keep_names(folder: Path) -> None:
+    """Wait until the names of a folder's files are on the disk, too: before that, what is sealed
+    with a new key could outlive a power cut that its key does not."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # of a file system that knows no such wish, as SQLite has it
+            os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
@@ -97,6 +118,8 @@ def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
+        file.flush()
+        os.fsync(file.fileno())  # or a power cut leaves an empty file under the name
     os.chmod(temporary, mode)
     os.replace(temporary, path)
 

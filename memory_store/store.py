@@ -202,6 +202,7 @@ class MemoryStore(Actions):
     rank = asking.rank
 
     get = reads.get
+    succession = reads.succession
     original = reads.original
     list = reads.newest
     every = reads.every

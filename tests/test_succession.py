@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memory_store import MemoryStore
-from memory_store.errors import BadInputError
+from memory_store.errors import BadInputError, NotFoundError
 from memory_store.records import MemoryDraft
 from memory_store.scopes import Scope
 
@@ -54,6 +54,27 @@ def test_it_names_its_successor_wherever_it_is_shown(store: MemoryStore) -> None
     assert store.get(new.id).supersedes == old.id
     store.delete(new.id)
     assert store.get(old.id).superseded_by is None, "there is no such memory any more"
+
+
+def test_what_stood_in_its_place_is_read_as_of_a_day(store: MemoryStore) -> None:
+    first = store.add(OLD, created="2024-02-01")
+    second = store.add(NEW, created="2024-05-01", valid_from="2024-05-01", supersedes=first.id)
+    store.edit(first.id, valid_to="2024-05-01")
+    third = store.add("The gate code is 9", created="2024-09-01", supersedes=second.id)
+    store.edit(second.id, valid_to="2024-08-01")
+
+    def stood(one: str, as_of: str) -> str:
+        return store.succession(one, as_of)[-1].id
+
+    for one in (first.id, second.id, third.id):
+        assert stood(one, "2024-03") == first.id
+        assert stood(one, "2024-06-01") == second.id
+        assert stood(one, "now") == third.id
+        for nothing in ("2023", "2024-08-15"):
+            with pytest.raises(NotFoundError, match=f"as_of: nothing stood .* on {nothing}"):
+                store.succession(one, nothing)
+    with pytest.raises(BadInputError, match="as_of"):
+        store.succession(first.id, "soon")
 
 
 def test_adding_what_supersedes_another_ends_it_in_the_same_write(store: MemoryStore) -> None:

@@ -9,6 +9,7 @@ not written when the process dies is lost.
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from contextvars import ContextVar
@@ -29,6 +30,11 @@ WAITING_LIMIT = 10_000  # events: 2 MB; the oldest are lost first, searches befo
 PAGE, JSON, CSV, SQL, TABLE, MEMORY, EXPORT, IMPORT, MCP = SURFACES = (
     *("page", "json", "csv", "sql", "table", "memory", "export", "import", "mcp"),
 )
+
+STANDS_FOR_OTHERS = re.compile(
+    r"\s*(?:anonymous|server|sync|unlocked session|(?:assistant|actor)\s.*)\s*", re.I | re.S
+)
+"""What the trail calls those who are no actor of Datasette's; and what it calls actors so named."""
 
 surface: ContextVar[str | None] = ContextVar("hybrid_surface", default=None)
 """Set where something else than the request's address decides: SQL functions, imports."""
@@ -64,7 +70,7 @@ class Recorder:
         by = surface.get() or surface_of(asked.path)
         if session is None:
             session = self._database in asked.sessions
-        self.add(AuditEvent(_now(), asked.actor_id, session, by, action, opened, returned))
+        self.add(AuditEvent(_now(), named(asked.actor_id), session, by, action, opened, returned))
 
     def note_server(self, action: str) -> None:
         """Something the server did by itself: a time-out, a configured key."""
@@ -130,6 +136,12 @@ class Recorder:
                 f"datasette-hybrid: {self._database}: the audit trail is kept in memory: {problem}",
                 file=sys.stderr,
             )
+
+
+def named(actor_id: str | None) -> str | None:
+    """An actor as the trail has it: by the id, but for one who would pass for someone else."""
+    taken = actor_id is not None and STANDS_FOR_OTHERS.fullmatch(actor_id)
+    return f"actor {actor_id}" if taken else actor_id
 
 
 def surface_of(path: str) -> str:

@@ -27,7 +27,7 @@ from ..requests.admission import work, writing
 from ..requests.answers import answer, refusal
 from ..requests.frame import hybrid_path
 from ..search.api import endpoint, following_url
-from ..search.forms import values, whole_number
+from ..search.forms import last, values, whole_number
 from ..vaults.vault import Vault
 from . import posted
 
@@ -195,9 +195,17 @@ async def memory(datasette: Any, request: Any) -> Response:
         return answer({"ok": True})
     vault, grants = await questions.vault_for(datasette, request, "search", "decrypt", any_of=True)
 
+    as_of = last(questions.arguments(request), "as_of")
+    if as_of and not grants.decrypt:
+        raise Forbidden("as_of: how long a memory is valid needs the permission hybrid-decrypt")
+
     def read() -> list[Row]:
-        store = vault.use(grants.search | grants.decrypt, readable=grants.decrypt)
-        return memory_data([store.get(named_id(request), refs=False)], vault, grants)
+        if as_of:
+            found = vault.use(grants.decrypt).succession(named_id(request), as_of, refs=False)[-1]
+        else:
+            store = vault.use(grants.search | grants.decrypt, readable=grants.decrypt)
+            found = store.get(named_id(request), refs=False)
+        return memory_data([found], vault, grants)
 
     return _one(await work.run(read))
 

@@ -320,7 +320,7 @@ OPERATIONS = (
         "DELETE", SAVED_ONE + "/feed.json", "endFeed", "End the feed of a saved search", SAVING,
         SAVED,
     ),
-    Operation("GET", MEMORY + ".json", "getMemory", "One memory", READ, ONE),
+    Operation("GET", MEMORY + ".json", "getMemory", "One memory", READ, ONE, options("as_of")),
     Operation(
         "GET", MEMORY + "/links.json", "getLinks",
         "What a memory links to, and what links to it", "hybrid-decrypt", {200: answers.Links},

@@ -115,7 +115,7 @@ def only(known: CodeFiles, given: str, found: Sequence[int]) -> int:
     if path and places(known, path):
         raise BadInputError(f"{lines!r} names no lines of {path}: {path}:40-80 would", "file")
     alike = _files_alike(known, given)
-    paths = alike or sorted((one.path for one in known.files), key=lambda path: path.count("/"))
+    paths = alike or sorted(known.by_path, key=lambda path: path.count("/"))
     some = f"there is: {', '.join(paths[:_LISTED])}"
     outside = "" if alike else " (a path counts from the folder that was imported)"
     outside += ". Notes are read with memory-store get" if given.lower().endswith(PROSE) else ""

@@ -7,6 +7,7 @@ are read from heads: the index holds them as keyed hashes, which say how many me
 
 from __future__ import annotations
 
+import time
 import uuid
 import weakref
 from collections import Counter
@@ -105,6 +106,27 @@ def get(opened: Opened, memory_id: str, *, refs: bool = True) -> Memory:
     NotFoundError.
     """
     return shown(opened.vault, [open_one(opened.vault, memory_id, refs=refs)])[0]
+
+
+@action(READ, writes=False, counts=lambda walked: (_counted(walked)[0], 1))
+def succession(opened: Opened, memory_id: str, as_of: str, *, refs: bool = True) -> list[Memory]:
+    """The memory, and those before or after it as far as the one that stood there ``as_of`` a day.
+
+    That one comes last. Names a memory as :func:`get`. Raises NotFoundError where none did, and
+    BadInputError for a moment that is none.
+    """
+    moment = parse_moment(as_of, time.time(), parameter="as_of", end=True)
+    walked, here = [], open_one(opened.vault, memory_id, refs=refs)
+    while True:
+        walked.append(here)
+        begun = min(map(epoch, filter(None, (here.created, here.valid_from)))) <= moment
+        if begun and (here.valid_to is None or epoch(here.valid_to) > moment):
+            return shown(opened.vault, walked)
+        beside = here.superseded_by if begun else here.supersedes
+        found = open_all(opened.vault, [beside]) if beside else []
+        if not found or isinstance(found[0], SealedMemory) or found[0] in walked:
+            raise NotFoundError(f"as_of: nothing stood in place of {memory_id!r} on {as_of}")
+        here = found[0]
 
 
 @action(READ, writes=False, counts=lambda _: (1, 1))

@@ -61,6 +61,7 @@ class Find(Struct, frozen=True, forbid_unknown_fields=True):
 class Read(Struct, frozen=True, forbid_unknown_fields=True):
     ids: Annotated[Names, Meta(min_length=1, max_length=20)]
     start: Annotated[int, Meta(ge=0, description="From next_start on")] = 0
+    as_of: Annotated[str, Meta(description="What stood there then")] = ""
     budget: Budget = 2 * BUDGET
 
 

@@ -158,7 +158,10 @@ def read(assistant: Assistant, given: Read) -> WereRead:
     found: list[WasRead] = []
     left = given.budget - size(WereRead(found, not_read=len(given.ids)))
     for number, id_ in enumerate(given.ids):
-        memory = store.get(id_, refs=False)
+        if given.as_of:
+            memory = assistant.reader.succession(id_, given.as_of, refs=False)[-1]
+        else:
+            memory = store.get(id_, refs=False)
         if isinstance(memory, SealedMemory):
             one = WasRead(**_unread(memory, strict=store.profile == STRICT))
         else:

@@ -18,6 +18,7 @@ from memory_store.cli.options import (
     completed_by,
     json_option,
     key_value_pairs,
+    request_option,
     request_options,
     row_options,
     text_or_stdin,
@@ -59,21 +60,25 @@ _LIST_COLUMNS = (
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
     help="Write the file that it was read from there, or to standard output (-)",
 )
+@request_option("as_of", help="What stood in its place then, before it or after it")
 @json_option("Print the memory as JSON, exactly as stored")
-def get(store: MemoryStore, id: str, original: Path | None, as_json: bool) -> None:
+def get(
+    store: MemoryStore, id: str, original: Path | None, as_of: str | None, as_json: bool
+) -> None:
     """Show one memory's whole text. ID is an id, its first 8 characters, or a ref.
 
     \b
     memory-store get notes.db 3f2a9c1b
     memory-store get notes.db travel/lisbon.md --json
     memory-store get notes.db lease.pdf --original copy.pdf
+    memory-store get notes.db 3f2a9c1b --as-of 2024-05
 
     At a terminal a long one is shown by your pager ($PAGER, or less).
     """
     if original is not None:
         _write_original(original, store.original(id))
         return
-    memory = store.get(id)
+    memory = store.succession(id, as_of)[-1] if as_of else store.get(id)
     if as_json:
         write_json(memory.as_dict())
     else:

@@ -16,7 +16,7 @@ from memory_store.cli.options import (
 )
 from memory_store.cli.rows import write_answer, write_json, write_rows
 from memory_store.cli.search import QueryCommand, show_answer
-from memory_store.cli.terminal import columns, printable_line, shortened
+from memory_store.cli.terminal import columns, here_only, printable_line, shortened
 from memory_store.records import HOLDER, search_request
 
 if TYPE_CHECKING:
@@ -148,6 +148,7 @@ def feed(store: MemoryStore, name: str, end: bool, actor: str, as_json: bool) ->
         saved = store.searches.end_feed(actor, name)
         write_answer(as_json, saved.as_dict(), [f"ended: {_line(saved)}"])
         return
+    here_only("a feed")  # whose token is good after the keeper's end
     saved, token = store.searches.make_feed(actor, name)
     base = f"/{store.path.stem}/-/hybrid/feeds/{saved.id}"
     if as_json:

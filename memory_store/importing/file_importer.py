@@ -99,6 +99,9 @@ class FileImporter:
         tag = self._ledger.file_tag(file.root, file.ref)
         self.seen_files.add(tag)
         known = self._ledger.known_file(tag)
+        if file.kind in TEXTS and _is_nothing(file):
+            self._counts.leave_out(Skip(file.name, "empty"))
+            return
         there = known.memories if known is not None else 0
         before = _large(file) if not there else None  # refused at its first line, for all we know
         content, blob = self._content_tags(file) if before is None else (None, b"")
@@ -267,6 +270,14 @@ class FileImporter:
             self._batch.put(Pending(draft, found.origin, found.memory, name, kind, original))
         else:
             self._counts.fail(name, DIFFERS)
+
+
+def _is_nothing(file: SourceFile) -> bool:
+    """Whether a file on disk has no bytes, by its entry: it is not opened for that."""
+    try:
+        return file.content is None and file.path.stat().st_size == 0
+    except OSError:
+        return False  # reading it says why
 
 
 def _large(file: SourceFile) -> tuple[int, int] | None:

@@ -244,7 +244,7 @@ def _(question: asked.Nearest, snapshot: Snapshot, part: Part) -> Columns:
 
 @answer.register
 def _(question: asked.Cosines, snapshot: Snapshot, part: Part) -> Columns:
-    own = np.unique(_own(question.ordinals, snapshot, part))
+    own = _own(question.ordinals, snapshot, part)
     return own, best_cosines(snapshot, _query(question.query), own)
 
 
@@ -254,6 +254,8 @@ def _(question: asked.WindowCosines, snapshot: Snapshot, part: Part) -> Columns:
     windows, there = np.frombuffer(question.windows, "<i4"), snapshot.window_counts
     if len(windows) != len(ordinals) or (np.diff(ordinals) < 0).any():
         raise BadInputError("shards: windows of other memories", "shards")
+    if len(np.unique(np.column_stack((ordinals, windows)), axis=0)) < len(ordinals):
+        raise BadInputError("shards: the same window twice", "shards")
     own = _places(part.owned(snapshot.id_words[ordinals]))
     query = _query(question.query)
     if ((windows[own] < 0) | (windows[own] >= there[ordinals[own]])).any():
@@ -285,7 +287,8 @@ def _ordinals(sent: bytes, snapshot: Snapshot) -> npt.NDArray[np.int32]:
 
 
 def _own(sent: bytes, snapshot: Snapshot, part: Part) -> npt.NDArray[np.int32]:
-    ordinals = _ordinals(sent, snapshot)
+    """The shard's own of some memories, each once: or a small question had a boundless answer."""
+    ordinals = np.unique(_ordinals(sent, snapshot))
     return ordinals[part.owned(snapshot.id_words[ordinals])]
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item", bound=Hashable)
 Value = TypeVar("Value")
+AS_CODE = "code"  # the kind of a list in the order of the recipe for source code
 
 
 class Candidate(NamedTuple):  # made 64 times a search: a third of a dataclass's time

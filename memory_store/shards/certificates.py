@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from memory_store.crypto.certificates import fingerprints
+from memory_store.crypto.certificates import signs_others
 from memory_store.errors import BadInputError
 
 MOST_BYTES = 65_536
@@ -34,12 +34,19 @@ def read_identity(certificate: Path, key: Path) -> Identity:
 
 
 def read_certificate(path: Path) -> bytes:
-    """One certificate (PEM). Raises BadInputError."""
+    """One certificate (PEM). Raises BadInputError, also for one that may sign others: whoever
+    checks a chain would take those, too."""
     data = _read(path)
     try:
-        fingerprints([data])
+        signs = signs_others(data)
     except ValueError:
         raise BadInputError(f"{path}: no certificate in PEM", "certificate") from None
+    if signs:
+        raise BadInputError(
+            f"{path}: this certificate may sign others, which would be let in, too: make one with "
+            "-addext basicConstraints=critical,CA:FALSE",
+            "certificate",
+        )
     return data
 
 

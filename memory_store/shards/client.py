@@ -1,8 +1,9 @@
 """The node that is searched: asks all shards at once, and answers for none that is away.
 
-Boundary: a shard is taken for one only with the certificate that is named for it. An answer is
-checked before it is used. A shard that does not answer is an error that names it: no search is
-ever answered from a part of the vault as if it were all.
+Boundary: a shard is taken for one only by the key of the certificate that is named for it, which
+gRPC lets vouch for another certificate, too. An answer is checked before it is used. A shard that
+does not answer is an error that names it: no search is ever answered from a part of the vault as if
+it were all.
 """
 
 from __future__ import annotations

@@ -37,6 +37,11 @@ except ImportError:
 
 THREADS = 4  # questions answered at once: NumPy lets them run side by side
 WAITING = 64  # questions that may wait; more are refused
+Refusal = tuple[grpc.StatusCode, str]
+STRANGER: Refusal = (
+    grpc.StatusCode.PERMISSION_DENIED,
+    "refuses this node: its certificate is not one of the peers",
+)
 MOMENTS = 3  # that are remembered: a question may come from a node that is a write behind
 
 
@@ -96,30 +101,33 @@ class ShardServer:
         self._moments.clear()
 
     def _answered(self, data: bytes, call: Any) -> bytes:
-        if not self._pins & fingerprints(call.auth_context().get("x509_pem_cert", ())):
-            call.abort(
-                grpc.StatusCode.PERMISSION_DENIED,
-                "refuses this node: its certificate is not one of the peers",
-            )
+        known = self._pins & fingerprints(call.auth_context().get("x509_pem_cert", ()))
+        said = self._answer(data) if known else STRANGER
+        if isinstance(said, bytes):
+            return said
+        call.abort(*said)
+        raise AssertionError("abort raises")
+
+    def _answer(self, data: bytes) -> bytes | Refusal:
         try:
             asked = decoded_question(data)
             if (asked.number, asked.count) != (self._part.number, self._part.count):
                 mine = f"refuses this node: it is shard {self._part.number} of {self._part.count}"
-                call.abort(grpc.StatusCode.INVALID_ARGUMENT, mine)
+                return grpc.StatusCode.INVALID_ARGUMENT, mine
             snapshot = self._at(asked)
-            if snapshot is not None:
-                found = answer(asked.question, snapshot, self._part)
-                return encoded(answered(asked.question, found))
-            call.abort(grpc.StatusCode.FAILED_PRECONDITION, "is at another moment of the vault")
-        except (BadInputError, ValueError):
-            call.abort(
-                grpc.StatusCode.INVALID_ARGUMENT, "refuses this question: is it of another version?"
-            )
+            if snapshot is None:
+                return grpc.StatusCode.FAILED_PRECONDITION, "is at another moment of the vault"
+            found = answer(asked.question, snapshot, self._part)
+            return encoded(answered(asked.question, found))
+        except (BadInputError, ValueError, OverflowError):
+            said = "refuses this question: is it of another version?"
+            return grpc.StatusCode.INVALID_ARGUMENT, said
         except LockedError:
-            call.abort(grpc.StatusCode.ABORTED, "is locked")
+            return grpc.StatusCode.ABORTED, "is locked"
         except MemoryStoreError:
-            call.abort(grpc.StatusCode.ABORTED, "cannot read the vault")
-        raise AssertionError("abort raises")
+            return grpc.StatusCode.ABORTED, "cannot read the vault"
+        except Exception:  # noqa: BLE001 - gRPC would send its words to the node
+            return grpc.StatusCode.ABORTED, "could not answer: something went wrong inside of it"
 
     def _at(self, asked: Asked) -> Snapshot | None:
         """The part of the index that a question is about: the newest, or one of before."""

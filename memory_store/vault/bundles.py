@@ -149,12 +149,13 @@ def write_file(
     return target
 
 
-def read_parts(found: Found, largest: int = MOST_PART, most: int = MOST_PARTS) -> list[bytes]:
+def read_parts(found: Found, largest: int = MOST_PART, most: int = MOST_PARTS) -> Iterator[bytes]:
     """The parts of a file as they stand in it, or the first of them: so many at ``most``.
 
+    One at a time, so that a large file of someone else's is never in memory before it is refused.
     Raises TamperedError for a file that is cut, or is longer than it says.
     """
-    parts: list[bytes] = []
+    left = 0
     try:
         with found.path.open("rb") as file:
             left = os.fstat(file.fileno()).st_size - HEADER.size
@@ -165,13 +166,15 @@ def read_parts(found: Found, largest: int = MOST_PART, most: int = MOST_PARTS) -
                 size = LENGTH.unpack(length)[0] if len(length) == LENGTH.size else left + 1
                 if size > min(left, largest):
                     raise TamperedError(f"{found.named}: cut, or still arriving")
-                parts.append(file.read(size))
                 left -= size
+                part = file.read(size)
+                if not part:
+                    raise TamperedError(f"{found.named}: changed since it was written")
+                yield part
     except OSError as error:
         raise TamperedError(f"{found.named}: cannot be read ({error.strerror})") from None
-    if (left and len(parts) == found.parts) or not all(parts):
+    if left and found.parts <= most:
         raise TamperedError(f"{found.named}: changed since it was written")
-    return parts
 
 
 def opened_parts(found: Found, keys: CollectionKeys, most: int = MOST_PARTS) -> list[bytes]:
@@ -203,7 +206,6 @@ def check_keys(found: Found, keys: CollectionKeys, parts: Iterable[bytes]) -> No
 
 def content_of_keys(found: Found) -> list[bytes]:
     """The two parts of a file of keys, as they stand in it. Raises TamperedError."""
-    parts = read_parts(found, MOST_KEYS)
-    if len(parts) != 2:
+    if found.parts != 2:
         raise TamperedError(f"{found.named}: changed since it was written")
-    return parts
+    return [*read_parts(found, MOST_KEYS)]

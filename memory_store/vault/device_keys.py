@@ -13,7 +13,7 @@ from pathlib import Path
 
 from memory_store.crypto.keys import SecretKey, decode_device_key, device_id, encode_device_key
 from memory_store.errors import BadInputError, DeviceKeyError
-from memory_store.paths import make_private_file, state_folder
+from memory_store.paths import keep_names, make_private_file, state_folder
 
 FOLDER = "device-keys"
 MOST_BYTES = 256  # of a file: an honest one has 65
@@ -61,6 +61,7 @@ def keep(vault: bytes, device: SecretKey, database: Path | None = None) -> Path:
     fresh = file.with_suffix(f".{os.getpid()}-{os.urandom(4).hex()}")
     make_private_file(fresh, f"{encode_device_key(device)}\n".encode(), "device key")
     fresh.replace(file)
+    keep_names(file.parent)
     return file
 
 

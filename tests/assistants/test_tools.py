@@ -243,6 +243,13 @@ class TestWriting:
             rows = rows_of(call(helper, "memory_search", asked))
             assert [one["id"] for one in rows] == found, day
 
+    def test_what_stood_in_a_memorys_place_is_read_as_of_a_day(self, store: MemoryStore) -> None:
+        old = store.add("The rent is 900", created="2024-05-01")
+        new = store.supersede(old.id, "The rent is 950")
+        given = {"ids": [new.id], "as_of": "2024-06"}
+        (one,) = call(assistant(store), "memory_read", given)["memories"]
+        assert (one["id"], one["text"]) == (old.id, "The rent is 900")
+
     def test_what_it_adds_bears_its_name(self, store: MemoryStore) -> None:
         id_ = added(store, "The lease ends in May", topics=["home"])
         assert store.get(id_).metadata == {"by": "helper"}

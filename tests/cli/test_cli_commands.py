@@ -47,6 +47,17 @@ def test_add_prints_the_id_that_get_takes(empty_vault: Vault) -> None:
     assert (memory["type"], memory["topics"]) == ("fact", ["home"])
 
 
+def test_get_shows_what_stood_in_a_memorys_place_on_a_day(empty_vault: Vault) -> None:
+    begun = ("--valid-from", "2024-02-01")
+    first = empty_vault.run("add", "Ends in May", *begun).stdout.strip()
+    second = empty_vault.run("add", "Ends in June", "--supersedes", first).stdout.strip()
+    assert empty_vault.json("get", second, "--as-of", "2024-03")["id"] == first
+    assert empty_vault.json("get", first[:8], "--as-of", "now")["id"] == second
+    before = empty_vault.run("get", first, "--as-of", "2023")
+    assert (before.exit_code, before.stdout) == (1, "")
+    assert f"nothing stood in place of '{first}' on 2023" in before.stderr
+
+
 def test_add_takes_the_beginning_of_its_parents_id_and_refuses_one_that_is_not_there(
     empty_vault: Vault,
 ) -> None:

@@ -282,6 +282,34 @@ def test_nothing_of_what_may_not_be_read_is_in_any_answer(shop: MemoryStore) -> 
     assert shop.code.present()
 
 
+def test_a_refusal_names_what_is_alike_among_what_may_be_read(shop: MemoryStore) -> None:
+    text = "def zanzibar_tin():\n    return 1\n"
+    draft = MemoryDraft(text, type="code", ref="boxen.py", collection="other")
+    shop.add_many([draft], embed=False)
+    known, hidden = (shop.collections.find(name) for name in ("other", "shop"))
+    for view in (
+        shop.limited_to(Scope.of([known])),
+        shop.limited_to(Scope.of([known, hidden]), readable=Scope.of([known])),
+    ):
+        for ask, given in (
+            (view.code.outline, "boxes.py"),
+            (view.code.read, "boxes.py:1-2"),
+            (view.code.impact, "boxes.py"),
+            (view.code.symbols, "ZanzibarBox"),
+            (view.code.symbols, "ZanzibarBox.open"),
+            (view.code.references, "zanzibar_bin"),
+        ):
+            with pytest.raises(NotFoundError) as refused:
+                ask(given)
+            said = str(refused.value).replace(given.partition(":")[0], "")
+            assert "boxes" not in said, given
+            assert "Zanzibar" not in said, given
+        with pytest.raises(NotFoundError, match=r"there is: boxen\.py"):
+            view.code.outline("boxes.py")
+        with pytest.raises(NotFoundError, match="there is: zanzibar_tin"):
+            view.code.symbols("zanzibar_bin")
+
+
 def test_tables_have_every_definition_and_every_use(shop: MemoryStore) -> None:
     assert ("src/shop/keys.py", "Key", 1) in {
         (one.file, one.name, one.line) for one in shop.code.every_symbol()

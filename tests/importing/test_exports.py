@@ -117,9 +117,12 @@ def test_a_takeout_gives_each_note_of_keep_once(here: Path) -> None:
     with zipfile.ZipFile(here / "takeout.zip", "w") as made:
         made.writestr("Takeout/Keep/Shopping.json", json.dumps(KEEP))
         made.writestr("Takeout/Keep/Shopping.html", "<p>milk</p>")
+        made.writestr("Takeout/Keep/Labels.txt", "home\n")
+        made.writestr("Takeout/archive_browser.html", "<p>Your archive</p>")
     found = read("takeout.zip")
     assert [one.title for one in found.drafts] == ["Shopping"]
-    assert [*found.skips.values()] == ["the same note as its .json"]
+    about = "it says what is in the Takeout"
+    assert sorted(found.skips.values()) == [about, about, "the same note as its .json"]
 
 
 GEMINI = {
@@ -152,6 +155,97 @@ def test_a_question_to_gemini_and_its_answer_are_turns_of_a_conversation(rows: R
     assert made.only.metadata["attachments"] == ["a.png"]
     broken = [{**GEMINI, "safeHtmlItem": said} for said in (None, 5, [5], [{"html": []}], [])]
     assert len(rows("MyActivity.json", json.dumps(broken)).drafts) == len(broken)
+
+
+def activity(
+    said: str, at: str, answer: str = "", chat: str = "", product: str = "Gemini Apps"
+) -> str:
+    """One cell of a page of *My Activity*."""
+    link = f"https://gemini.google.com/app/{chat}"
+    details = f'<b>Details:</b><br>&emsp;<a href="{link}">{link}</a><br>' if chat else ""
+    body = "content-cell mdl-cell mdl-cell--6-col mdl-typography--body-1"
+    return (
+        '<div class="outer-cell mdl-cell mdl-cell--12-col mdl-shadow--2dp"><div class="mdl-grid">'
+        '<div class="header-cell mdl-cell mdl-cell--12-col">'
+        f'<p class="mdl-typography--title">{product}<br></p></div>'
+        f'<div class="{body}">{said}<br>{at}<br>{answer}</div>'
+        f'<div class="{body} mdl-typography--text-right"></div>'
+        '<div class="content-cell mdl-cell mdl-cell--12-col mdl-typography--caption">'
+        f"<b>Products:</b><br>&emsp;{product}<br>{details}</div></div></div>"
+    )
+
+
+def activities(*cells: str) -> str:
+    return (
+        "<html><head><title>My Activity History</title></head>"
+        f"<body><div class='mdl-grid'>{''.join(cells)}</div></body></html>"
+    )
+
+
+def test_a_page_of_gemini_is_a_memory_a_conversation_the_oldest_turn_first(here: Path) -> None:
+    later = "May 3, 2024, 2:00:00\u202fPM CEST"
+    page = activities(
+        activity("Prompted&nbsp;And kale?", later, "<p>Weekly.</p>", "c0ffee"),
+        activity("Used an Assistant feature", later),
+        activity(
+            "Prompted&nbsp;What is <b>this</b>?<br>Attached 1 file.<br>"
+            '-  <a href="a-1.png">a.png</a>',
+            "10 de mai. de 2024, 03:46:09 BRT",
+            "<h2>A seed</h2><p>Of kale.</p>",
+        ),
+        activity("Created Gemini Canvas titled&nbsp;Beds<br>North: kale", later),
+        activity(
+            "Prompted&nbsp;Tomatoes?", "May 1, 2024, 12:00:00 PM UTC", "<p>Daily.</p>", "c0ffee"
+        ),
+        activity("Watched&nbsp;Kale", later, product="YouTube"),
+    )
+    with zipfile.ZipFile(here / "takeout.zip", "w") as made:
+        made.writestr("Takeout/My Activity/Gemini Apps/MyActivity.html", page)
+    found = read("takeout.zip")
+    assert not found.failures
+    assert [*found.skips.values()] == ["Gemini was used, and nothing asked"]
+    chat, canvas, seed = found.drafts
+    assert chat.text == (
+        "## 1. You, 2024-05-01 12:00\n\nTomatoes?\n\n## 2. Gemini\n\nDaily.\n\n"
+        "## 3. You, 2024-05-03 12:00\n\nAnd kale?\n\n## 4. Gemini\n\nWeekly."
+    )
+    assert (chat.title, chat.type, chat.source, chat.ref) == (
+        *("Tomatoes?", "conversation", "Gemini", "c0ffee"),
+    )
+    assert (chat.created, chat.updated) == ("2024-05-01T12:00:00Z", "2024-05-03T12:00:00Z")
+    assert "North: kale" in canvas.text
+    assert (seed.title, seed.created) == ("What is this?", "2024-05-10T06:46:09Z")
+    assert seed.text.endswith("What is this?\n\n## 2. Gemini\n\n#### A seed\n\nOf kale.")
+    assert seed.metadata["attachments"] == ["a.png"]
+
+
+@pytest.mark.parametrize(
+    ("said", "created"),
+    [
+        ("5. nov. 2025, 01:34:47 CEST", "2025-11-04T23:34:47Z"),
+        ("May 19, 2026, 7:07:02\u202fPM GMT-03:00", "2026-05-19T22:07:02Z"),
+        ("18 Sept 2025, 12:02:52 CET", "2025-09-18T11:02:52Z"),
+        ("4 juli 2026 09:15:00 CEST", "2026-07-04T07:15:00Z"),
+        ("14 juil. 2026, 00:15:00 UTC", "2026-07-14T00:15:00Z"),
+        ("01.05.2024, 12:00:00 MESZ", "2024-05-01T10:00:00Z"),
+        ("2026年6月19日 12:23:08 JST", "2026-06-19T03:23:08Z"),
+        ("19 Ιουν 2026, 12:23:08 EET", None),
+        ("99 May 2026, 12:23:08 UTC", None),
+    ],
+)
+def test_times_of_gemini_are_read_in_many_languages(
+    rows: Rows, said: str, created: str | None
+) -> None:
+    page = activities(activity("Poslali ste:&nbsp;Kale?", said, "<p>Yes.</p>"))
+    draft = rows("MyActivity.html", page).only
+    assert (draft.title, draft.created) == ("Kale?", created)
+    assert draft.text.endswith("Gemini\n\nYes.")
+
+
+def test_a_page_of_another_product_is_a_page(rows: Rows) -> None:
+    watched = activity("Watched&nbsp;Kale", "May 1, 2024, 1:00:00 PM UTC", product="YouTube")
+    draft = rows("MyActivity.html", activities(watched)).only
+    assert (draft.type, draft.title) == ("document", "My Activity History")
 
 
 def test_bookmarks_of_a_browser_keep_folder_tags_note_and_time(rows: Rows) -> None:

@@ -7,6 +7,7 @@ import random
 import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -174,3 +175,28 @@ def test_no_filter_of_a_repository_is_run(put: Put, store: MemoryStore, repo: No
     store.import_paths(["repo"], embed=False)
     assert not Path("ran").exists()
     assert known_by_git() == {"notes.md"}
+
+
+def test_an_empty_file_is_left_out_and_never_opened(
+    put: Put, store: MemoryStore, repo: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("deep/__init__.py", "empty.md", "empty.txt"):
+        put(f"repo/{name}", "")
+    commit()
+    opened: list[str] = []
+    really = SourceFile.open
+
+    def noted(file: SourceFile) -> BinaryIO:
+        opened.append(file.ref)
+        return really(file)
+
+    monkeypatch.setattr(SourceFile, "open", noted)
+    for expected in (7, 0):
+        report = store.import_paths(["repo"], embed=False)
+        assert (report.imported, report.skipped) == (expected, 3)
+    assert not {one for one in opened if "empty" in one or "__init__" in one}
+    put("repo/empty.md", "No longer so.\n")
+    assert store.import_paths(["repo"], embed=False).imported == 1
+    put("repo/empty.md", "")
+    report = store.import_paths(["repo"], embed=False, prune=True)
+    assert (report.skipped, report.pruned) == (3, 0)

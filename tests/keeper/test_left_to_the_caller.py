@@ -10,7 +10,7 @@ from keeping_open import KeptOpen, by_keeper
 
 from memory_store.cli import COMMANDS
 from memory_store.keeper import client
-from memory_store.keeper.frames import ASKED, MOST_ANSWERED, YOURSELF, receive, send
+from memory_store.keeper.frames import ASKED, EXIT, MOST_ANSWERED, YOURSELF, receive, send
 from memory_store.store import MemoryStore
 
 OF_KEYS = ("unlock", "lock", "init", "keys", "settings", "serve", "doctor", "verify", "backup")
@@ -37,6 +37,13 @@ def test_nobody_is_let_in_by_a_keeper(kept: KeptOpen) -> None:
     assert _sent(kept, *words)[0] == YOURSELF
     with MemoryStore.open(kept.path, key_file=kept.key_file) as store:
         assert not store.collections.members("personal")
+
+
+def test_no_token_is_made_by_a_keeper(kept: KeptOpen) -> None:
+    assert _sent(kept, "searches", "save", str(kept.path), "todo", "tomatoes")[0] == EXIT
+    assert _sent(kept, "searches", "feed", str(kept.path), "todo") == (YOURSELF, b"a feed")
+    with MemoryStore.open(kept.path, key_file=kept.key_file) as store:
+        assert [one.feed for one in store.searches.list()] == [""]
 
 
 def test_another_vault_is_another_keepers(kept: KeptOpen, tmp_path: Path) -> None:

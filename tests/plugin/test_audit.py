@@ -144,6 +144,21 @@ async def test_the_page_filters_pages_and_adds_up(served: Served) -> None:
     assert rest["rows"][0]["times"] == 3
 
 
+@pytest.mark.parametrize(
+    "id", ["anonymous", "server", "Unlocked session", "assistant Claude", "actor server", "sync"]
+)
+async def test_nobody_passes_for_someone_else_by_an_id(
+    filled: Filled, serve: Serve, id: str
+) -> None:
+    allow = {**ALLOW, "hybrid-search": {"id": [id, "root"]}}
+    served = await serve(filled.path, options=filled.options(allow=allow))
+    await served.by(id).get(f"{served.base}.json?q=tomatoes")
+    assert f"actor {id}" in {row["who"] for row in (await trail(served))["rows"]}
+    assert ("search", id) not in {
+        (row["action"], row["who"]) for row in (await trail(served))["rows"]
+    }
+
+
 async def test_the_csv_runs_no_formula(served: Served) -> None:
     await served.by({"id": "=cmd|'/c calc'!A0"}).get(f"{served.base}/audit")
     vault = served.vault

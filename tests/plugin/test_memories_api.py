@@ -112,6 +112,19 @@ async def test_a_wrong_list_is_a_400_that_names_the_parameter(
     assert response.json()["parameter"] == parameter
 
 
+async def test_one_is_read_as_of_a_day_by_who_may_read(served: Served) -> None:
+    root = served.by("root")
+    rows = [{"ref": "old", "text": "Then", "created": "2024-02-01"}, {"text": "Now"}]
+    rows[1]["supersedes"] = "old"
+    old, new = (await send(root, "POST", ".json", {"memories": rows})).json()["rows"]
+    path = f"{served.base}/memories/{new['id']}.json?as_of="
+    assert (await root.get(path + "2024-03")).json()["rows"][0]["id"] == old["id"]
+    assert (await root.get(path + "now")).json()["rows"][0]["id"] == new["id"]
+    assert (await root.get(path + "1999")).status_code == 404
+    assert (await root.get(path + "soon")).status_code == 400
+    assert (await served.by("alice").get(path + "2024-03")).status_code == 403
+
+
 async def test_a_list_without_decrypt_has_nothing_to_read(served: Served) -> None:
     alice = served.by("alice")
     response = await listed(alice, "?type=note")

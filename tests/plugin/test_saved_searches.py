@@ -9,7 +9,7 @@ import pytest
 
 from memory_store.records import search_request
 
-from .conftest import Served, soup
+from .conftest import ALLOW, Filled, Served, plain_datasette, soup
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 NAME, QUERY = "zanzibarnamed", "tomatoes quokkaqueried"
@@ -115,6 +115,34 @@ async def test_a_restricted_token_changes_none_and_no_token_makes_a_feed(served:
     assert (await token.send("POST", "/searches.json", body)).status_code == 201
     path = f"{served.base}/searches/{row['id']}/feed.json"
     assert (await token.send("POST", path)).status_code == 403
+
+
+async def test_a_token_of_a_plugin_that_notes_none_in_its_actor_makes_no_feed(
+    filled: Filled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("datasette_auth_tokens", reason="it is for Datasette 0.65")
+    monkeypatch.setenv("ROOT_TOKEN", "sesame")
+    plugins = {
+        "datasette-hybrid": {"databases": filled.options(allow=ALLOW)},
+        "datasette-auth-tokens": {
+            "tokens": [{"token": {"$env": "ROOT_TOKEN"}, "actor": {"id": "root"}}]
+        },
+    }
+    served = Served(plain_datasette((filled.path,), {"plugins": plugins}))
+    await served.datasette.invoke_startup()
+    by_token = {"authorization": "Bearer sesame"}
+    made = await served.datasette.client.post(
+        f"{served.base}/searches.json",
+        json={"name": NAME, "search": {"q": QUERY}},
+        headers=by_token,
+    )
+    assert made.status_code == 201, made.text
+    path = f"{served.base}/searches/{made.json()['rows'][0]['id']}/feed.json"
+    for cookie in ({}, {"cookie": "ds_actor=anything"}):
+        refused = await served.datasette.client.post(path, headers={**by_token, **cookie})
+        assert refused.status_code == 403, refused.text
+        assert "a token makes no feed" in refused.text
+    served.vault.lock()
 
 
 async def test_a_feed_holds_what_its_actor_finds_in_both_forms(served: Served) -> None:

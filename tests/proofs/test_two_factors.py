@@ -397,7 +397,7 @@ def test_init_says_where_the_device_key_is_and_what_its_loss_means(
     said = run("init", str(tmp_path / "new.db"), "--passphrase").output
     (one,) = MemoryStore.device_keys(tmp_path / "new.db")
     assert one.path in said
-    assert "only the recovery code opens the vault" in said
+    assert "if that file is lost, the recovery code opens the vault" in said
 
 
 # -- the cost -------------------------------------------------------------------------------

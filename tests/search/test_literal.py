@@ -39,6 +39,21 @@ class TestLiteral:
         assert sorted(refs(notes.search("(?i)SPARE KEY", mode="literal"))) == ["1", "2"]
         assert refs(notes.search("SPARE KEY", mode="literal")) == []
 
+    def test_a_line_has_ends_and_the_text_has_others(self, store: MemoryStore) -> None:
+        store.add("import os\nimport sys\nimport re\n", ref="lines")
+        for pattern in ("^import sys$", "sys$", "^import re", r"\Aimport os", r"^import re\z"):
+            assert refs(store.search(pattern, mode="literal", all=True)) == ["lines"], pattern
+        for pattern in (r"\Aimport sys", r"import sys\z", "^sys", "import$"):
+            assert refs(store.search(pattern, mode="literal", all=True)) == [], pattern
+        (row,) = store.search("^import sys$", mode="literal", all=True).rows
+        assert row.matches[0].line == 2
+
+    @pytest.mark.parametrize("pattern", ["foo(", "(?m)foo("])
+    def test_a_refusal_quotes_what_was_typed(self, notes: MemoryStore, pattern: str) -> None:
+        with pytest.raises(BadInputError) as refused:
+            notes.search(pattern, mode="literal")
+        assert f"missing ): {pattern}. To" in str(refused.value)
+
     def test_blanks_at_the_ends_count_inside_slashes(self, notes: MemoryStore) -> None:
         assert refs(notes.search("/(?i)spare key /", mode="literal")) == ["1"]
 

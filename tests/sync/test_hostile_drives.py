@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import random
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,27 @@ def test_no_changed_byte_is_taken_for_anything(
     written.write_bytes(whole + b"\0")
     (report,) = devices.sync(phone)
     assert (report.added, len(report.ignored)) == (0, 1)
+
+
+def test_a_large_file_of_a_stranger_is_refused_before_it_is_read(
+    phone: MemoryStore, devices: Devices, written: Path
+) -> None:
+    """It looks like one of this vault's, with 32 parts of 32 MB, which a drive keeps as holes."""
+    header, size = written.read_bytes()[:57], 32 << 20
+    start = header[:-12] + (99).to_bytes(8, "big") + (32).to_bytes(4, "big")
+    with (devices.drive / "large.sealed").open("wb") as file:
+        file.write(start)
+        for _ in range(32):
+            file.write(size.to_bytes(4, "big"))
+            file.seek(size, os.SEEK_CUR)
+        file.truncate()
+    tracemalloc.start()
+    (report,) = devices.sync(phone)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert report.added == NOTES
+    assert any("large.sealed: changed since it was written" in one for one in report.ignored)
+    assert peak < 8 * size
 
 
 def test_a_conflicted_copy_is_taken_once_and_stands_in_for_a_damaged_one(

@@ -6,11 +6,13 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,33 @@ def test_an_address_is_a_place_without_its_password() -> None:
 def test_off_this_machine_nothing_is_sent_in_clear(private_folders: Path) -> None:
     with pytest.raises(BadInputError, match="sslmode"):
         MemoryStore.open("postgresql://ann@192.0.2.1/x?sslmode=prefer", passphrase="eight or more")
+
+
+def test_a_host_address_in_the_environment_makes_another_machine_no_local_one(
+    private_folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's library goes there, whatever host the address names."""
+    heard: list[bytes] = []
+
+    def answer_without_tls(listening: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                with connection:
+                    while said := connection.recv(4_096):
+                        heard.append(said)
+                        wants_tls = len(said) == 8
+                        connection.sendall(b"N" if wants_tls else b"R\0\0\0\x08\0\0\0\x03")
+
+    with socket.create_server(("127.0.0.2", 0)) as listening:
+        threading.Thread(target=answer_without_tls, args=[listening], daemon=True).start()
+        monkeypatch.setenv("PGHOSTADDR", "127.0.0.2")
+        port = listening.getsockname()[1]
+        with pytest.raises(StorageError):
+            MemoryStore.open(f"postgresql://ann:sesame@localhost:{port}/x", passphrase="eight more")
+        listening.shutdown(socket.SHUT_RDWR)
+    assert heard
+    assert not any(b"sesame" in said or b"user" in said for said in heard)
 
 
 def test_copies_both_ways_are_equal_and_answer_alike(

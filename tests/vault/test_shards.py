@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 from memory_store.cli.backup import copy_vault
 from memory_store.errors import AwayError, BadInputError, SupersededError
 from memory_store.index import shard_questions as asked
-from memory_store.index.shard import Part, answer
+from memory_store.index.shard import Part, answer, moment
 from memory_store.index.shard_questions import AnyQuestion, Columns
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import MemoryDraft, SearchResponse
@@ -37,9 +37,11 @@ from memory_store.store import MemoryStore
 
 pytest.importorskip("grpc", reason="the extra shards is not installed")
 
+import grpc
+
 from memory_store.shards.client import shards_of
 from memory_store.shards.server import ShardServer
-from memory_store.shards.wire import Asked, answered, decoded_answer, encoded
+from memory_store.shards.wire import METHOD, SERVICE, Asked, answered, decoded_answer, encoded
 
 pytestmark = pytest.mark.once
 
@@ -55,15 +57,17 @@ ADVERSE = (
     asked.Vectors((-1).to_bytes(4, "little", signed=True), 64, first=True),
     asked.WindowCosines(b"\0" * 256, b"\0" * 4, b""),
     asked.WindowCosines(b"\0" * 256, b"\0" * 4, FAR),
+    asked.WindowCosines(b"\0" * 256, b"\0" * 8, b"\0" * 8),  # the same one twice
     asked.Coverage(({},), None, (1, 2), ordinals=b""),
     object(),
 )
 
 
 def certificate(
-    folder: Path, name: str, signed_by: tuple[Path, Path] | None = None
+    folder: Path, name: str, signed_by: tuple[Path, Path] | None = None, *, signs: bool = False
 ) -> tuple[Path, Path]:
-    """A certificate for this machine that stands for itself, or is signed by another; its key."""
+    """A certificate for this machine that stands for itself, or is signed by another; its key.
+    ``signs``: it says that it may sign others."""
     key = signer = ec.generate_private_key(ec.SECP256R1())
     subject = issuer = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     if signed_by is not None:
@@ -76,7 +80,7 @@ def certificate(
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
         .add_extension(local, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.BasicConstraints(ca=signs, path_length=None), critical=True)
         .sign(signer, hashes.SHA256())
     )
     pem, private = folder / f"{name}.pem", folder / f"{name}.key"
@@ -372,6 +376,50 @@ def test_a_shard_does_not_pass_for_another(nodes: Nodes) -> None:
     with pytest.raises(AwayError, match=r"shard 3 of 3 refuses this node: it is shard 2 of 3"):
         misled.search("pump")
     misled.lock()
+
+
+def test_a_hostile_question_learns_no_words_of_an_error_and_gets_no_boundless_answer(
+    nodes: Nodes,
+) -> None:
+    pem = nodes.certificates[0][0].read_bytes()
+    own, key = (one.read_bytes() for one in nodes.own)
+    channel = grpc.secure_channel(
+        f"localhost:{nodes.servers[0].port}", grpc.ssl_channel_credentials(pem, key, own)
+    )
+    ask = channel.unary_unary(f"/{SERVICE}/{METHOD}")
+    snapshot = nodes.stores[0].search_context().snapshot
+    at, collections = moment(snapshot), snapshot.collections
+    owned = next(n for n in range(snapshot.size) if len(snapshot.stored_vectors(n)))
+    negative = {collections[0]: (-1,)}
+    for question in (
+        asked.Holders(negative),
+        asked.PairHolders(negative),
+        asked.PairCounts((negative,)),
+        asked.Scores((negative,), None, (1,), k1=1.0, b=0.5, title_weight=1.0),
+        asked.Vectors(b"\0" * 4, 2**62, first=True),
+        asked.Nearest(b"\0" * 3, 5, None),
+    ):
+        with pytest.raises(grpc.RpcError) as raised:
+            ask(encoded(Asked(at, collections, 1, SHARDS, question)), timeout=20)
+        assert raised.value.details() == "refuses this question: is it of another version?"
+    many = asked.Vectors(np.full(500_000, owned, "<i4").tobytes(), 64, first=False)
+    assert len(ask(encoded(Asked(at, collections, 1, SHARDS, many)), timeout=20)) < 100_000
+    channel.close()
+
+
+def test_an_authoritys_certificate_is_taken_for_no_node(nodes: Nodes) -> None:
+    """Whoever it signed for would be one, too."""
+    authority = certificate(nodes.folder, "authority", signs=True)
+    nodes.node().lock()
+    file = nodes.folder / "shards.yaml"
+    meant = json.loads(file.read_text())
+    meant["shards"][0]["certificate"] = authority[0].name
+    other = nodes.folder / "other.yaml"
+    other.write_text(json.dumps(meant))
+    with pytest.raises(BadInputError, match=r"authority.pem: this certificate may sign others"):
+        shards_of(other, Path(nodes.whole.path))
+    with pytest.raises(BadInputError, match="CA:FALSE"):
+        nodes.stores[0].serve_shard("localhost:0", (1, 1), *nodes.own, [authority[0]])
 
 
 def test_nothing_that_can_be_read_goes_to_a_shard(

@@ -40,6 +40,7 @@ KINDS = (
     Kind("ipynb", (".ipynb",), "notebook"),
     Kind("eml", (".eml",), "mail", HTML),
     Kind("bookmarks", (), "bookmarks"),
+    Kind("gemini", (), "gemini", HTML),
     Kind("anki", (), "anki", HTML),
 )
 

@@ -67,6 +67,7 @@ READERS: list[Reader] = [
     *bookmarks.READERS,
     *highlights.READERS,
     anki.READER,
+    gemini.READER,
     apple_notes.READER,
     *notion.READERS,
     code.READER,

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
 from memory_store.index.snapshot import Filters, Mask
@@ -32,7 +32,7 @@ from memory_store.records.explanation import (
     Place,
     ScoreChange,
 )
-from memory_store.search.candidates import Candidate, Fetched, LegList, Outcome, Scored
+from memory_store.search.candidates import AS_CODE, Candidate, Fetched, LegList, Outcome, Scored
 from memory_store.search.facets.selection import narrowing
 from memory_store.search.fusion.evidence import ALIKE, FEATURES, HELD, LEG_OF_FEATURE
 from memory_store.search.fusion.learned import constants, numbers_of
@@ -266,7 +266,10 @@ def _evidence(candidate: Candidate, merged: Merged) -> Iterator[Contribution]:
     if row == len(found.ordinals) or found.ordinals[row] != candidate.ordinal:
         return
     values, terms = found.features[row].tolist(), added(found)[row].tolist()
-    whole = max(sum(terms), 0.0)
+    alike = float(constants(found)[row])
+    as_code = _odds(candidate, merged) - math.fsum((*terms, alike))
+    as_code = 0.0 if abs(as_code) < LENT else as_code
+    whole = max(math.fsum((*terms, as_code)), 0.0)
     number = int(found.compared_by[row])
     for leg, feature, value, term in zip(LEG_OF_FEATURE, FEATURES, values, terms, strict=True):
         if not term:
@@ -281,7 +284,25 @@ def _evidence(candidate: Candidate, merged: Merged) -> Iterator[Contribution]:
             term=term,
             points=_short(candidate.share * term / whole) if whole else 0.0,
         )
-    yield Contribution("search", ALIKE, term=float(constants(found)[row]))
+    yield Contribution("search", ALIKE, term=alike)
+    if as_code:
+        points = _short(candidate.share * as_code / whole) if whole else 0.0
+        rank = _place_as_code(candidate, merged)
+        yield Contribution("keyword", AS_CODE, rank=rank, term=as_code, points=points)
+
+
+def _odds(candidate: Candidate, merged: Merged) -> float:
+    """The logarithm of the odds that the candidate's probability stands for."""
+    probable = merged.ordered[candidate.fusion_rank - 1].score
+    return math.log(probable) - math.log1p(-probable)
+
+
+def _place_as_code(candidate: Candidate, merged: Merged) -> int | UnsetType:
+    """Its place in the list of code, whose recipe gave it the probability of another."""
+    for ranked, places in zip(merged.lists, merged.places, strict=True):
+        if ranked.kind == AS_CODE and candidate.ordinal in places:
+            return places[candidate.ordinal] + 1
+    return UNSET
 
 
 def _own_strength(candidate: Candidate, merged: Merged) -> float | None:

@@ -19,7 +19,7 @@ from memory_store.index.numpy_vectors import best_cosines, window_cosines
 from memory_store.index.terms import covered, most_possible, pairs_held
 from memory_store.models.embedder import languages_of, usual_cosines
 from memory_store.models.readability import readability, readability_in
-from memory_store.search.candidates import Fetched, LegList, QueryModel
+from memory_store.search.candidates import AS_CODE, Fetched, LegList, QueryModel
 from memory_store.search.legs.neighbours import lifted_coverage, neighbours_for
 from memory_store.search.query.plan import Search
 
@@ -88,7 +88,7 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
 
     Of a query that its model does not read vectors name memories that nothing speaks for.
     """
-    typed = [one for one in fetched.lists if one.kind == "original"]
+    typed = [one for one in fetched.lists if one.kind in ("original", AS_CODE)]
     found = dict.fromkeys(ordinal for one in typed for ordinal in one.ordinals)
     ordinals = np.sort(np.fromiter(found, np.int32, len(found)))
     features = np.zeros((len(ordinals), len(FEATURES)))

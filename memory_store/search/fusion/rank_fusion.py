@@ -17,7 +17,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.records import base_type
-from memory_store.search.candidates import Candidate, Fetched, Item, LegList, first_places
+from memory_store.search.candidates import (
+    AS_CODE,
+    Candidate,
+    Fetched,
+    Item,
+    LegList,
+    first_places,
+)
 from memory_store.search.fusion.evidence import Evidence
 from memory_store.search.fusion.learned import probabilities
 from memory_store.search.fusion.leg_weights import all_factors, vector_names
@@ -189,7 +196,8 @@ def _merged_by_evidence(
 ) -> Merged:
     """All candidates by their probability. What boosts a type brings it into the pool, no more."""
     found = whole_evidence(fetched, search)
-    snapshot, probable, ordinals = search.snapshot, probabilities(found), found.ordinals
+    snapshot, ordinals = search.snapshot, found.ordinals
+    probable = _handed_on(ordinals, probabilities(found), fetched, search)
     boosts = _type_boosts(ordinals, search)
     entering = probable if boosts is None else probable * boosts
     order = snapshot.best_first(ordinals, entering, len(ordinals))
@@ -206,6 +214,26 @@ def _merged_by_evidence(
             one._replace(boost=factor) for one, factor in zip(described, factors, strict=True)
         )
     return Merged(_described(described, filled, search), ordered, {}, tuple(fetched.lists), found)
+
+
+def _handed_on(
+    ordinals: NDArray[np.int32], probable: NDArray[np.float64], fetched: Fetched, search: Search
+) -> NDArray[np.float64]:
+    """The probabilities of code, handed on among code in the order of its own recipe.
+
+    What is no code keeps its own, and so its place. Code that the recipe does not list comes after
+    all that it lists.
+    """
+    listed = next((one for one in fetched.lists if one.kind == AS_CODE), None)
+    if listed is None or listed.every is None or search.as_code is None:
+        return probable
+    rows = np.flatnonzero(search.as_code[ordinals])
+    scores = np.zeros(search.snapshot.size)
+    scores[listed.every.ordinals] = listed.every.scores
+    order = np.lexsort((-probable[rows], -scores[ordinals[rows]]))
+    handed = probable.copy()
+    handed[rows[order]] = np.sort(probable[rows])[::-1]
+    return handed
 
 
 def _type_boosts(ordinals: NDArray[np.int32], search: Search) -> NDArray[np.float64] | None:

@@ -1,14 +1,18 @@
 """Rules of the keyword leg for source code: what defines or is called so counts more, noise less.
 
+A search over notes and code has a list by these rules beside that of all memories.
+
 Boundary: works on keyed hashes and ordinals; opens nothing.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from memory_store.code.facts import (
     BINDS,
@@ -22,9 +26,14 @@ from memory_store.code.facts import (
     TESTS,
     name_stems,
 )
-from memory_store.index.terms import Scored, has_term
+from memory_store.index.snapshot import Mask
+from memory_store.index.terms import Matches, Scored, bm25, has_term, top_k
+from memory_store.search.candidates import AS_CODE, LegList
+from memory_store.search.legs.contents import enough
 from memory_store.search.query.analysis import Blinding
 from memory_store.search.query.plan import Search
+from memory_store.search.recipes import CODE as RECIPE
+from memory_store.search.recipes import Recipe
 from memory_store.text.canonical import folded
 from memory_store.text.identifiers import CODE, identifiers
 from memory_store.text.tokens import is_stop_word
@@ -39,10 +48,10 @@ ASKING = {
 _ABOUT = frozenset({"for", "of", "about"})
 
 
-def code_ranked(found: Scored, search: Search) -> Scored:
+def code_ranked(found: Scored, search: Search, recipe: Recipe) -> Scored:
     """BM25 × (1 + what each word of the query adds where a file defines it, has it in a defined
     name, or is called so; each adds its share of the query) × the factors of noise."""
-    recipe, snapshot = search.recipe, search.snapshot
+    snapshot = search.snapshot
     text, blinding = search.analysis.parsed.text, Blinding(search.context)
     typed = [name.text for name in identifiers(text)]
     spelled = [*map(folded, typed)]
@@ -65,6 +74,16 @@ def code_ranked(found: Scored, search: Search) -> Scored:
         if kind not in asked:
             factors[_of_kind(kind, search, blinding)] *= factor
     return Scored(found.ordinals, found.scores * factors[found.ordinals])
+
+
+def code_list(matches: Matches, mask: Mask, search: Search) -> LegList:
+    """What of ``mask`` holds a word of the query, in the order of the recipe for source code."""
+    snapshot = search.snapshot
+    found = bm25(snapshot, matches, k1=RECIPE.k1, b=RECIPE.b, mask=mask & search.analysis.mask)
+    found = code_ranked(found, search, RECIPE)
+    top = enough(partial(top_k, snapshot, found.ordinals, found.scores), "keyword", AS_CODE, search)
+    listed = LegList.of("keyword", AS_CODE, ordinals=top.ordinals, scores=top.scores)
+    return replace(listed, every=found)
 
 
 def _of_kind(kind: str, search: Search, blinding: Blinding) -> npt.NDArray[np.bool_]:

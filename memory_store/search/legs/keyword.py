@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 def keyword_leg(search: Search, probe: LegList | None) -> Fetched:
     """BM25 over the query as typed, and over each ``lex`` variant."""
     variants = [_list("lex", groups, search) for groups in search.analysis.variant_groups if groups]
-    lists = (probe or probe_keywords(search), *variants, _like_list(search))
+    typed = probe or probe_keywords(search)
+    lists = (typed, _code_list(typed, search), *variants, _like_list(search))
     return Fetched(tuple(one for one in lists if one is not None))
 
 
@@ -36,6 +37,16 @@ def probe_keywords(search: Search) -> LegList | None:
     """The keyword leg's list for the query as typed; ``None`` for a query without words."""
     groups = search.analysis.groups
     return _list("original", groups, search) if groups else None
+
+
+def _code_list(typed: LegList | None, search: Search) -> LegList | None:
+    """The list of source code by its own recipe, beside that of all memories."""
+    mask = search.as_code
+    if mask is None or typed is None or typed.matches is None:
+        return None
+    from memory_store.search.legs.code_rules import code_list
+
+    return code_list(typed.matches, mask, search)
 
 
 def _like_list(search: Search) -> LegList | None:
@@ -79,7 +90,7 @@ def _list(kind: str, groups: Sequence[HashGroup], search: Search) -> LegList:
     if recipe.has_code_rules:
         from memory_store.search.legs.code_rules import code_ranked
 
-        found = code_ranked(found, search)
+        found = code_ranked(found, search, recipe)
     near = neighbours_for(search)
     if near is not None:
         found = lifted_keywords(found, near, search)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import string
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,7 @@ from memory_store.text.words import words as words_of
 
 if TYPE_CHECKING:
     from memory_store.crypto.blinding import Blinder
+    from memory_store.index.snapshot import Snapshot
 
 FALLBACK_LANGUAGE = "en"
 LONGEST_TOPIC = 3  # words: query keywords are matched to topics as n-grams of one to three
@@ -323,8 +325,26 @@ def searches_code(context: SearchContext, options: SearchRequest) -> bool:
     if parsed.types:
         return all(base_type(name) == CODE for name in parsed.types)
     named = [_collection(name, context.collection_names) for name in parsed.collections]
-    counts = [snapshot.languages_in(one) for one in named or snapshot.collections]
-    return all(2 * one.get(CODE, 0) > sum(one.values()) for one in counts if one) and any(counts)
+    filled = [one for one in named or snapshot.collections if snapshot.languages_in(one)]
+    return bool(filled) and all(is_mostly_code(snapshot, one) for one in filled)
+
+
+def ranked_as_code(snapshot: Snapshot) -> Mask | None:
+    """bool [documents]: source code, and all of a collection that is mostly source code, its prose,
+    too. ``None`` where there is none."""
+    if CODE not in snapshot.languages:
+        return None
+    of_code = [one for one in snapshot.collections if is_mostly_code(snapshot, one)]
+    whole = np.array([one in of_code for one in snapshot.collections], dtype=np.bool_)
+    source = np.array([one == CODE for one in snapshot.languages], dtype=np.bool_)
+    found: Mask = whole[snapshot.collection_codes] | source[snapshot.language_codes]
+    return found
+
+
+def is_mostly_code(snapshot: Snapshot, collection: str) -> bool:
+    """Whether more than half of a collection's memories are source code."""
+    languages = Counter(snapshot.languages_in(collection))
+    return 2 * languages.get(CODE, 0) > languages.total()
 
 
 def holds(phrase: Phrase, context: SearchContext, blinding: Blinding) -> Mask:

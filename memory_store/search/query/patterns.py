@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from memory_store.code.patterns import StructuralPattern
 
 MOST_PATTERN = 1_000  # characters: more is a program, not a pattern
+BY_LINES = "(?m)"  # RE2 has no option for it
 MAX_MEMORY = 8 << 20  # bytes RE2 may take for one pattern
 MOST_MATCHES = 200  # marked in one text, and named of one memory
 MOST_SHOWN = 2_000  # characters of a match
@@ -218,7 +219,8 @@ def match_at(text: str, start: int, end: int, captures: dict[str, str] | None = 
 
 
 def compiled(query: str) -> tuple[str, PatternMarker]:
-    """The pattern's source (without ``/…/``) and the compiled pattern.
+    """The pattern's source (without ``/…/``) and the compiled pattern, which goes line by line:
+    ``^`` and ``$`` are the ends of lines, ``\\A`` and ``\\z`` those of the text.
 
     Raises :class:`BadInputError` (parameter ``q``) for a pattern that is malformed or too long.
     """
@@ -233,10 +235,11 @@ def compiled(query: str) -> tuple[str, PatternMarker]:
     options.log_errors = False
     options.max_mem = MAX_MEMORY
     try:
-        return source, PatternMarker(re2.compile(source, options=options))
+        return source, PatternMarker(re2.compile(BY_LINES + source, options=options))
     except re2.error as error:
         reason = error.args[0] if error.args else "malformed"
         shown = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        shown = shown.replace(f": {BY_LINES}", ": ", 1)  # which was not typed
         raise BadInputError(
             f"q: not a regular expression: {shown}. To look for a sign itself, put \\ before it",
             parameter="q",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.records import SearchRequest
+from memory_store.search.candidates import AS_CODE
 from memory_store.search.paging import Order, Place
+from memory_store.search.query.analysis import ranked_as_code
 from memory_store.search.query.more_like_this import LIKE
 from memory_store.search.recipes import Depth, Recipe, of_one_leg, recipe_named
 
 if TYPE_CHECKING:
-    from memory_store.index.snapshot import Snapshot
+    from memory_store.index.snapshot import Mask, Snapshot
     from memory_store.search.candidates import Scored
     from memory_store.search.context import SearchContext
     from memory_store.search.facets.selection import Narrowing
@@ -53,7 +56,7 @@ class Plan(Struct, frozen=True):
     def depth_of(self, leg: str, kind: str) -> int:
         """How long a list may be: as is planned for its leg, or for a ``variant``."""
         usual = self.depths.get(leg, 0)
-        return usual if kind in ("original", LIKE) else self.depths.get("variant", usual)
+        return usual if kind in ("original", LIKE, AS_CODE) else self.depths.get("variant", usual)
 
     def keeps(self, ordinal: int) -> bool:
         """Whether narrowing shows a memory."""
@@ -179,6 +182,19 @@ class Search(Struct, frozen=True):
         """Whether only opened text shows which candidates may be answers."""
         asked, options = self.analysis.parsed, self.options
         return bool(asked.required or asked.excluded or options.conditions) and not options.sealed
+
+    @property
+    def as_code(self) -> Mask | None:
+        """bool [documents]: what is ranked by the recipe for source code, whatever else is found.
+
+        Only learned fusion can hand its probabilities on; ``None`` where it does not, or where
+        there is no source code.
+        """
+        if not self.recipe.learned or self.plan.mode != "hybrid" or not self.analysis.asks:
+            return None
+        of = partial(ranked_as_code, self.snapshot)
+        found: Mask | None = self.snapshot.worked_out("as code", of)
+        return found
 
     @property
     def lists(self) -> bool:

@@ -155,14 +155,11 @@ def rerank(search: Search, pool: Sequence[Scored], model: Reranker, matcher: Mat
         note = (out_of_time(len(read)),)
         return Reranked(opened, 0, False, False, "out of time", note, settled=True)
     values = _calibrated([score for _, (score, _) in scored], model)
-    results = ranked(
-        [
-            one._replace(
-                score=_final(one.candidate, value, recipe), rerank_score=value, passage=span
-            )
-            for (one, (_, span)), value in zip(scored, values, strict=True)
-        ]
-    )
+    readings = [
+        one._replace(score=_final(one.candidate, value, recipe), rerank_score=value, passage=span)
+        for (one, (_, span)), value in zip(scored, values, strict=True)
+    ]
+    results = ranked(_code_in_its_order(readings, search))
     lowest, unread = results[-1].score, [*late, *pool[plan.rerank_depth :]]
     behind = [
         one._replace(score=lowest * (1.0 - position / (len(unread) + 1)))
@@ -176,6 +173,20 @@ def rerank(search: Search, pool: Sequence[Scored], model: Reranker, matcher: Mat
         model.name,
         tuple(_limits([one for one, _ in scored], len(read), recipe)),
     )
+
+
+def _code_in_its_order(results: Sequence[Scored], search: Search) -> list[Scored]:
+    """The results with the scores of code handed on in fusion's order.
+
+    The recipe for source code has no reranker: the model says how code stands among notes.
+    """
+    mask, found = search.as_code, list(results)
+    of_code = [n for n, one in enumerate(found) if mask is not None and mask[one.candidate.ordinal]]
+    scores = sorted((found[n].score for n in of_code), reverse=True)
+    of_code.sort(key=lambda n: found[n].candidate.fusion_rank)
+    for n, score in zip(of_code, scores, strict=True):
+        found[n] = found[n].moved("ranked as code", score)
+    return found
 
 
 def _limits(scored: Sequence[Scored], asked: int, recipe: Recipe) -> Iterator[Degraded]:

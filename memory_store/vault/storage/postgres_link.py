@@ -369,14 +369,15 @@ def _hosts(address: Address) -> list[str]:
     """The hosts that are asked; a socket on this machine where none is named."""
     known = psycopg.conninfo.conninfo_to_dict(address.database)
     named = (
-        str(known.get("hostaddr") or known.get("host") or "")
-        or os.environ.get("PGHOSTADDR")
+        known.get("hostaddr")
+        or os.environ.get("PGHOSTADDR")  # which counts also where the address names a host
+        or known.get("host")
         or os.environ.get("PGHOST")
     )
     if not named:
         elsewhere = known.get("service") or os.environ.get("PGSERVICE")
         return ["a service's"] if elsewhere else ["/"]
-    return named.split(",")
+    return str(named).split(",")
 
 
 class _Idle(NamedTuple):
