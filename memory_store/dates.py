@@ -47,13 +47,20 @@ _COMPACT = re.compile(r"\d{8}(?:\d{4}(?:\d{2})?)?", re.ASCII)
 _GERMAN = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\d)", re.ASCII)
 _YEAR_MONTH = re.compile(r"(\d{4})-(\d{1,2})", re.ASCII)
 _YEAR_FIRST = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)", re.ASCII)
-_ZONE = re.compile(r"\s*(?:(?P<utc>Z|UTC|GMT)|(?P<sign>[+-])(?P<h>\d{2}):?(?P<m>\d{2})?)$", re.I)
+_ZONE = re.compile(
+    r"\s*(?:(?P<utc>Z|UTC|GMT)|(?:UTC|GMT)?(?P<sign>[+-])(?P<h>\d{2}):?(?P<m>\d{2})?)$", re.I
+)
 _WORDS = (
     re.compile(r"(?P<d>\d{1,2})\.? (?P<m>[a-z]{3,})\.?,? (?P<y>\d{4})", re.I | re.ASCII),
     re.compile(
         r"(?P<m>[a-z]{3,})\.? (?P<d>\d{1,2})(?:st|nd|rd|th)?,? (?P<y>\d{4})", re.I | re.ASCII
     ),
 )
+_CLOCK = re.compile(
+    r",?(?: at)? (?P<h>\d{1,2}):(?P<rest>\d\d(?::\d\d)?)(?: ?(?P<half>[ap])\.?m\.?)?(?![\w.:])",
+    re.I | re.ASCII,
+)
+_THIN_BLANKS = str.maketrans({"\u202f": " ", "\xa0": " "})  # before AM and PM, as CLDR has it
 _WEEKDAY = re.compile(r"(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?\s+", re.I | re.ASCII)
 _SPAN = re.compile(r"(\d{1,9})\s*([a-z]+)", re.I | re.ASCII)
 _AMBIGUOUS = re.compile(r"\d{1,2}/\d{1,2}/\d{2,4}", re.ASCII)
@@ -83,8 +90,8 @@ def parse_time(value: object, *, parameter: str = "date") -> str:
     """One point in time as ISO 8601 UTC.
 
     Reads ISO 8601 in all its usual spellings, ``20240501`` and ``202405010930`` (Zettelkasten
-    ids), ``2024``, ``2024/05/01``, ``01.05.2024``, ``1 May 2024``, ``May 1, 2024``, mail dates
-    (RFC 5322), seconds or milliseconds since 1970, and ``date``/``datetime`` objects. Raises
+    ids), ``2024``, ``2024/05/01``, ``01.05.2024``, ``1 May 2024``, ``May 1, 2024 9:30 AM``, mail
+    dates (RFC 5322), seconds or milliseconds since 1970, and ``date``/``datetime`` objects. Raises
     :class:`BadInputError` naming ``parameter`` for anything else.
     """
     return format_time(_read(value, parameter))
@@ -197,7 +204,7 @@ def _moment(value: object) -> datetime | None:
         return None
     if isinstance(value, float):
         return _from_number(value)
-    text = str(value).strip() if isinstance(value, (int, str)) else ""
+    text = str(value).strip().translate(_THIN_BLANKS) if isinstance(value, (int, str)) else ""
     if not text or len(text) > LONGEST_TIME or not text.isascii():
         return None
     if _COMPACT.fullmatch(text):
@@ -246,13 +253,22 @@ def _from_iso(text: str) -> datetime | None:
 
 
 def _from_words(text: str) -> datetime | None:
-    """``1 May 2024`` and ``May 1, 2024``."""
-    found = next(filter(None, (form.fullmatch(text) for form in _WORDS)), None)
+    """``1 May 2024`` and ``May 1, 2024``, also with a clock: ``May 1, 2024 9:30 PM``."""
+    found = next(filter(None, (form.match(text) for form in _WORDS)), None)
     name = found["m"].lower() if found else ""
     numbers = [number for number, month in enumerate(MONTHS, 1) if month.startswith(name)]
     if not found or not numbers:
         return None
-    return datetime(int(found["y"]), numbers[0], int(found["d"]), tzinfo=UTC)
+    day = f"{int(found['y']):04}-{numbers[0]:02}-{int(found['d']):02}"
+    if found.end() == len(text):
+        return _from_iso(day)
+    clock = _CLOCK.match(text, found.end())
+    if clock is None:
+        return None
+    hour = int(clock["h"])
+    if half := clock["half"]:
+        hour = hour % 12 + (12 if half.lower() == "p" else 0) if 1 <= hour <= 12 else 24
+    return _from_iso(f"{day} {hour:02}:{clock['rest']}{text[clock.end() :]}")
 
 
 def _from_mail(text: str) -> datetime | None:

@@ -24,6 +24,8 @@ from memory_store.index.map_layout import HEIGHT as MAP_HEIGHT
 from memory_store.index.map_layout import WIDTH as MAP_WIDTH
 from memory_store.late_vectors import BackgroundEmbedding
 from memory_store.paths import file_of
+from memory_store.plain_text import ATTRIBUTES as ATTRIBUTE_LIST
+from memory_store.plain_text import heading_words
 from memory_store.records.code import (
     CodeContext,
     CodeImpact,

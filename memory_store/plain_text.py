@@ -38,14 +38,24 @@ COMMENT = re.compile(r"<!--.{0,2000}?-->|%%.{0,2000}?%%", re.DOTALL)
 CODE = re.compile(
     r"^ {0,3}(?P<fence>```|~~~)[^`\n]*\n(?P<block>(?:(?! {0,3}(?P=fence)).*(?:\n|\Z))*)"
     r"(?: {0,3}(?P=fence).*(?:\n|\Z))?"
-    r"|(?<!`)`(?P<inline>[^`\n]{1,200})`(?!`)",
+    r"|(?<!`)(?P<ticks>``?)(?P<inline>[^`\n]{1,200})(?P=ticks)(?![`_])",
     re.MULTILINE,
 )
 """A fenced block, or what stands in backticks."""
-ATTRIBUTES = re.compile(r"[ \t]*\{:?[ \t]*[#.][^\W\d][^{}\n]{0,400}\}")
+ATTRIBUTES = re.compile(r"(?<![ \t])[ \t]*\{:?[ \t]*[#.][^\W\d][^{}\n]{0,400}\}")
 """An attribute list, ``{ #anchor .class }``, as Python-Markdown, Pandoc and kramdown read it."""
+RST_LINE = re.compile(
+    r"^(?:([=~^\"'+])\1{2,}[ \t]*(?:\n|\Z)|\.\. _[^:\n]{1,200}:.*(?:\n|\Z)"
+    r"|[ \t]*\.\. [\w:+.-]{1,60}::[ \t]*)",
+    re.MULTILINE,
+)
+"""What reStructuredText says to programs: the line under a title, a target, a directive's name."""
+RST_ROLE = re.compile(r"(?<![\w:]):[a-zA-Z][\w:+.-]{0,40}:(?=`[^`\n])")
+RST_LINK = re.compile(r"`(?P<said>[^`<\n]{0,400}?)[ \t]{0,4}(?:<[^`<>\n]{1,1000}>)?`__?(?!\w)")
 DOUBLE_TICKS = re.compile(r"(?<!`)(`{2,4}) ?([^`\n]{1,400}?) ?\1(?!`)")
-STARTS = re.compile(r"\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|>|`{3}|~{3}|\|)| {4}|\t")
+STARTS = re.compile(
+    r"\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|>|`{3}|~{3}|\||[=~^\"'+]{3,}\s*\Z)| {4}|\t"
+)
 """How a line begins that does not go on with the paragraph before it."""
 
 PICTURE = re.compile(r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp)\Z", re.IGNORECASE)
@@ -123,7 +133,7 @@ def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> 
     edits: list[Edit] = []
     parts: list[str] = []
     position = 0
-    marks = (_comments, _headings, _attributes, _quotes, _links, _tables, _emphasis, _joints)
+    marks = (_comments, _headings, _attributes, _quotes, _links, _rst, _tables, _emphasis, _joints)
     for edit in sorted({*also, *chain.from_iterable(found(text) for found in marks)}):
         while passed < len(untouched) and untouched[passed][1] <= edit.start:
             passed += 1
@@ -183,6 +193,16 @@ def _links(text: str) -> Iterator[Edit]:
                 yield Edit(*found.span("hash"), " › " if found["target"] else "")
         yield Edit(found.start(), start)
         yield Edit(end, found.end())
+
+
+def _rst(text: str) -> Iterator[Edit]:
+    """The marks of reStructuredText, which no other text has; what a link says stays."""
+    yield from (Edit(*found.span()) for found in RST_LINE.finditer(text))
+    yield from (Edit(*found.span()) for found in RST_ROLE.finditer(text))
+    for found in RST_LINK.finditer(text):
+        if found["said"]:
+            yield Edit(found.start(), found.start("said"))
+            yield Edit(found.end("said"), found.end())
 
 
 def _tables(text: str) -> Iterator[Edit]:

@@ -59,6 +59,9 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
         ("![[Ferry#^b15695]], [[Ferry#^a|it]]", "Ferry, it"),
         ("> [!tip]- Early\n> Go at five.", "Early\nGo at five."),
         ("Seven.<!-- or six --> %%ask%%", "Seven. "),
+        ("Kelp\n====\n\n.. note:: Mind it\n\n.. _site: https://x.org\n", "Kelp\n\nMind it\n\n"),
+        ("See :ref:`it`, `that <https://x.org>`_ and `this`_.", "See `it`, that and this."),
+        ("a::b :c: 1:2 `d <e>` x_y_", "a::b :c: 1:2 `d <e>` x_y_"),
     ],
 )
 def test_marks_go_and_words_stay(text: str, shown: str) -> None:

@@ -8,8 +8,8 @@ so none is loaded; links leave without a referrer and only for http, https and m
 Read as GitHub and Obsidian do: CommonMark with tables, task lists, footnotes, callouts and bare
 addresses. Wiki links and relative links lead to the memories that they mean, where ``notes`` are
 given; a link to one that is not there looks like one. An embedded note shows as a box, one deep.
-Without ``notes`` they stay the text they are. A text of a file ``.rst`` or ``.org`` is turned into
-Markdown first.
+Without ``notes`` they stay the text they are. A text of a file ``.rst`` or ``.org``, and one of a
+``.txt`` that has marks of reStructuredText, is turned into Markdown first.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ from mdit_py_plugins.gfm_autolink import gfm_autolink_plugin
 from msgspec import Struct
 
 from memory_store.host import (
+    ATTRIBUTE_LIST,
     WIKI_LINK,
     Link,
     heading_name,
+    heading_words,
     markdown_link,
     section,
     whole_characters,
@@ -117,10 +119,10 @@ def readable(text: str, *, title: str = "", notes: Notes | None = None, ref: str
 
 
 def _as_markdown(text: str, ref: str) -> str:
-    if ref.endswith(".rst"):
-        from .rst import as_markdown
+    if ref.endswith((".rst", ".txt")):
+        from . import rst
 
-        return as_markdown(text)
+        return rst.as_markdown(text) if ref.endswith(".rst") or rst.looks_like(text) else text
     if ref.endswith(".org"):
         from .org import as_markdown
 
@@ -139,7 +141,8 @@ def _parser() -> MarkdownIt:
     parser.use(gfm_autolink_plugin).use(footnote_plugin)
     parser.validateLink = _is_link  # type: ignore[method-assign]
     parser.inline.ruler.before("link", "wiki_link", _read_wiki_link)
-    parser.core.ruler.after("block", "title", _leave_out_title)
+    parser.core.ruler.after("block", "anchors", _leave_out_anchors)
+    parser.core.ruler.after("anchors", "title", _leave_out_title)
     parser.core.ruler.after("title", "callouts", _mark_callouts)
     parser.core.ruler.after("callouts", "limits", _keep_limits)
     parser.core.ruler.push("layout", _lay_out)
@@ -323,9 +326,18 @@ def _without_footnotes(tokens: Sequence[Token]) -> list[Token]:
     return kept
 
 
+def _leave_out_anchors(state: StateCore) -> None:
+    """A heading's ``{ #anchor .class }`` at its end is for programs."""
+    for token, words in pairwise(state.tokens):
+        begins = words.content.rfind("{") if token.type == "heading_open" else 0
+        if begins > 0 and ATTRIBUTE_LIST.fullmatch(words.content[begins:]):
+            words.content = words.content[:begins].rstrip()
+
+
 def _leave_out_title(state: StateCore) -> None:
     heading = [token.type for token in state.tokens[:1]] == ["heading_open"]
-    if heading and state.tokens[1].content.strip().casefold() == state.env["title"]:
+    said = state.tokens[1].content.strip() if heading else ""
+    if heading and state.env["title"] in (said.casefold(), heading_words(said).casefold()):
         del state.tokens[:3]
 
 

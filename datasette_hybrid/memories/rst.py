@@ -51,6 +51,19 @@ UNSEEN = {"contents", "index", "sectnum", "currentmodule", "default-role", "meta
 PROSE_ROLES = {"ref", "doc", "term", "any", "download", "numref", "title", "abbr", "sub", "sup"}
 
 
+SIGNS = re.compile(
+    r"^\.\. (?:[\w:+.-]{1,60}::|_[^:\n]{1,200}:)|(?<![\w:]):[a-zA-Z][\w:+.-]{0,40}:`[^`\n]"
+    r"|`[^`<\n]{1,400}<[^`<>\n]{1,1000}>`_",
+    re.MULTILINE,
+)
+"""What is in no other markup: a directive, a target, a role, a link."""
+
+
+def looks_like(text: str) -> bool:
+    """Whether a text is written in reStructuredText."""
+    return SIGNS.search(text) is not None
+
+
 def as_markdown(text: str) -> str:
     """``text``, which is reStructuredText, as Markdown."""
     lines = text.expandtabs(8).split("\n")

@@ -22,6 +22,8 @@ BESIDE_CONVERSATIONS = frozenset(
     }
 )
 """What ChatGPT and Claude put beside the conversations."""
+CONTENTS, LABELS = "archive_browser.html", "Labels.txt"
+NO_NOTE = "it says what is in the Takeout"
 NO_CONVERSATION = "a part of the export that holds no conversation"
 KEEP = "Keep"  # the folder of Google Keep in a Takeout
 KEPT_TWICE = "the same note as its .json"
@@ -54,6 +56,8 @@ def _left_out(
         return NO_CONVERSATION
     if name.parent.name == KEEP and name.suffix == ".html" and name.with_suffix(".json") in names:
         return KEPT_TWICE
+    if name.name == CONTENTS or (name.parent.name == KEEP and name.name == LABELS):
+        return NO_NOTE
     if name.suffix == ".csv" and name.with_name(f"{name.stem}{ALL_ROWS}") in names:
         return TABLE_TWICE
     return None

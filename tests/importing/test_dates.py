@@ -32,6 +32,12 @@ MOMENTS = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=OFFS
         ("20240501T093000Z", NINE_THIRTY),
         ("01.05.2024 09:30", NINE_THIRTY),
         ("Wed, 01 May 2024 11:30:00 +0200", NINE_THIRTY),
+        ("May 1, 2024 9:30 AM", NINE_THIRTY),
+        ("May 1, 2024, 9:30:00\u202fAM UTC", NINE_THIRTY),
+        ("1 May 2024 at 11:30 GMT+02:00", NINE_THIRTY),
+        ("1 May 2024, 09:30", NINE_THIRTY),
+        ("May 1, 2024 12:15 am", "2024-05-01T00:15:00Z"),
+        ("May 1, 2024 12:15 p.m.", "2024-05-01T12:15:00Z"),
         ("1714555800", NINE_THIRTY),
         (1714555800, NINE_THIRTY),
         (1714555800000, NINE_THIRTY),
@@ -57,7 +63,8 @@ def test_one_instant_in_every_usual_spelling(written: object, meant: str) -> Non
     [
         *("", " ", "soon", "2023-02-30", "2024-13-01", "12:30", "{{date}}", "99999999999999"),
         *("2024-05-01T09:30:00 Europe/Berlin", "２０２４-05-01", "0001-01-01T00:00+10:00"),
-        *("5", "-1"),
+        *("5", "-1", "May 1, 2024 13:30 PM", "May 1, 2024 0:30 AM", "May 1, 2024 24:30"),
+        *("May 1, 2024 9:30 QM", "May 1, 2024 9:3", "May 1, 20244"),
         *(True, None, float("nan"), float("inf"), 1e300, ["2024"], "2" * 100_000),
     ],
 )

@@ -117,9 +117,12 @@ def test_a_takeout_gives_each_note_of_keep_once(here: Path) -> None:
     with zipfile.ZipFile(here / "takeout.zip", "w") as made:
         made.writestr("Takeout/Keep/Shopping.json", json.dumps(KEEP))
         made.writestr("Takeout/Keep/Shopping.html", "<p>milk</p>")
+        made.writestr("Takeout/Keep/Labels.txt", "home\n")
+        made.writestr("Takeout/archive_browser.html", "<p>Your archive</p>")
     found = read("takeout.zip")
     assert [one.title for one in found.drafts] == ["Shopping"]
-    assert [*found.skips.values()] == ["the same note as its .json"]
+    about = "it says what is in the Takeout"
+    assert sorted(found.skips.values()) == [about, about, "the same note as its .json"]
 
 
 GEMINI = {

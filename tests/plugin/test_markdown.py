@@ -212,6 +212,21 @@ def test_columns_stand_as_the_line_under_the_head_says() -> None:
 
 def test_a_heading_that_repeats_the_title_is_left_out() -> None:
     assert str(readable("# Garden\n\nBeans.", title="Garden")) == "<p>Beans.</p>"
+    assert str(readable("# The **Garden** { #beds }\n\nA.", title="The Garden")) == "<p>A.</p>"
+
+
+@pytest.mark.parametrize(
+    ("heading", "said"),
+    [
+        ("Guests { #guests }", "Guests"),
+        ("Guests {#guests .wide}", "Guests"),
+        ("Guests {: #guests}", "Guests"),
+        ("`{ #a }`", "<code>{ #a }</code>"),
+        ("Guests {1}", "Guests {1}"),
+    ],
+)
+def test_the_anchor_of_a_heading_is_not_shown(heading: str, said: str) -> None:
+    assert str(readable(f"a\n\n## {heading}")) == f"<p>a</p>\n<h3>{said}</h3>"
 
 
 def test_lines_that_an_editor_cut_flow_again_and_verse_stays() -> None:

@@ -24,6 +24,15 @@ def shown(text: str, ref: str, **options: Any) -> Any:
     return BeautifulSoup(readable(text, ref=ref, **options), "html.parser")
 
 
+@pytest.mark.parametrize("mark", [".. note:: Mind it", ":ref:`it`", "`it <https://x.org>`_"])
+def test_a_text_file_with_marks_of_restructuredtext_is_shown_as_such(mark: str) -> None:
+    text = f"Kelp\n====\n\nSo::\n\n  x\n\n{mark}\n"
+    assert shown(text, "a.txt") == shown(text, "a.rst")
+    assert shown(text, "a.md") != shown(text, "a.rst")
+    plain = "Kelp\n====\n\nSo::\n\n  x\n"
+    assert shown(plain, "a.txt") == shown(plain, "a.md")
+
+
 @pytest.mark.parametrize(
     ("text", "html"),
     [
