@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from msgspec import UNSET
 
-from memory_store.cli.rows import aligned
-from memory_store.cli.search import usual
+from memory_store.cli.rows import aligned, usual
 from memory_store.cli.terminal import (
     BOLD,
     DIM,

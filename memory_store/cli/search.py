@@ -25,14 +25,11 @@ from memory_store.cli.options import (
     text_or_stdin,
     vault_command,
 )
-from memory_store.cli.rows import write_json, write_rows
+from memory_store.cli.rows import usual, write_json, write_rows
 from memory_store.cli.terminal import SHORT_ID, here_only, is_elsewhere, printable_line
 from memory_store.cli.vault_argument import TYPED, VaultCommand, names_a_vault
-from memory_store.configuration import chosen
 from memory_store.errors import BadInputError
-from memory_store.paths import RERANKER_VARIABLE
 from memory_store.records import RESULT_COLUMNS, SearchResult, search_request
-from memory_store.records.degraded import Code, Degraded
 
 if TYPE_CHECKING:
     from memory_store.records import SearchRequest, SearchResponse
@@ -168,14 +165,6 @@ def show_answer(
     write_rows(form, [shown(row) for row in response.rows], columns)
     for line in response.remarks(usual(response)):
         click.echo(printable_line(line), err=True)
-
-
-def usual(response: SearchResponse) -> list[Degraded]:
-    """What an answer went without as usual, and need not be told each time: a reranker, where none
-    was chosen. ``doctor``, JSON and an explanation say what mends it."""
-    if response.explain or chosen(RERANKER_VARIABLE):
-        return []
-    return [line for line in response.degraded if line.code is Code.NO_RERANKER]
 
 
 def _usual_options() -> dict[str, Any]:
