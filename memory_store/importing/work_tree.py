@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from memory_store.code.languages import language_of_name, language_of_shebang
 from memory_store.importing import git
+from memory_store.importing.source_file import is_binary
 
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
@@ -164,7 +165,7 @@ def unwanted(path: str, size: int) -> str | None:
     if size > LARGEST:
         return TOO_LARGE
     head = head_of(path) if size else b""
-    if b"\0" in head:
+    if is_binary(head):
         return BINARY
     if _GENERATED_MARK.search(head[:MARKED_WITHIN]):
         return GENERATED

@@ -69,8 +69,9 @@ def test_what_no_person_wrote_is_left_out_and_says_why(put: Put) -> None:
     put("repo/pnpm-lock.yaml", "a: 1\n")
     put("repo/dist/g.py", "x = 1\n")
     put("repo/README.md", "# Read me\n")
+    put("repo/wide.py", "x = 1\n".encode("utf-16"))
     refs, skips = found("repo")
-    assert refs == ["README.md", "a.py"]
+    assert refs == ["README.md", "a.py", "wide.py"]
     assert {name.removeprefix("repo/"): reason for name, reason in skips.items()} == {
         "b.py": "binary",
         "c.min.js": "minified",
