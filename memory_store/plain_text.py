@@ -18,8 +18,8 @@ GAP = re.compile(r"\n(?:[ \t]*\n)+")  # after a heading: its words stand on a li
 TABLE_RULE = frozenset("|-: \t")
 RULES = (frozenset("-"), frozenset("*"), frozenset("_"))
 EMPHASIS = re.compile(
-    r"(?<![\w*])(?P<stars>\*{1,3})(?=[^\s*])[^*\n]{1,400}(?<=[^\s*])(?P=stars)(?![\w*])"
-    r"|(?<![\w_])(?P<lines>_{1,3})(?=[^\s_])[^_\n]{1,400}(?<=[^\s_])(?P=lines)(?![\w_])"
+    r"(?<![\w*\\])(?P<stars>\*{1,3})(?=[^\s*])[^*\n]{1,400}(?<=[^\s*])(?P=stars)(?![\w*])"
+    r"|(?<![\w_\\])(?P<lines>_{1,3})(?=[^\s_])[^_\n]{1,400}(?<=[^\s_])(?P=lines)(?![\w_])"
 )
 LINK = re.compile(
     r"!?\[(?P<said>[^\[\]\n]{0,400})\]\([^()\s]{0,1000}(?:[ \t]+[\"'][^\"\n]{0,200}[\"'])?\)"
@@ -44,6 +44,8 @@ CODE = re.compile(
 """A fenced block, or what stands in backticks."""
 ATTRIBUTES = re.compile(r"(?<![ \t])[ \t]*\{:?[ \t]*[#.][^\W\d][^{}\n]{0,400}\}")
 """An attribute list, ``{ #anchor .class }``, as Python-Markdown, Pandoc and kramdown read it."""
+ESCAPE = re.compile(r"\\(?=[\[\]_*#`<>~|])")
+"""What keeps a sign of Markdown from being one: editors write it before brackets and in names."""
 RST_LINE = re.compile(
     r"^(?:([=~^\"'+])\1{2,}[ \t]*(?:\n|\Z)|\.\. _[^:\n]{1,200}:.*(?:\n|\Z)"
     r"|[ \t]*\.\. [\w:+.-]{1,60}::[ \t]*)",
@@ -124,7 +126,7 @@ def heading_words(heading: str) -> str:
 
 def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> Plain:
     """``text`` without the marks of headings, emphasis, links, quotes and tables, and without
-    comments and attribute lists; hard-wrapped lines are joined.
+    escapes, comments and attribute lists; hard-wrapped lines are joined.
 
     Lists keep their lines, and nothing of the ``kept`` spans (code) changes, which do not overlap.
     ``also`` are edits of the caller's.
@@ -133,7 +135,18 @@ def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> 
     edits: list[Edit] = []
     parts: list[str] = []
     position = 0
-    marks = (_comments, _headings, _attributes, _quotes, _links, _rst, _tables, _emphasis, _joints)
+    marks = (
+        _comments,
+        _headings,
+        _attributes,
+        _quotes,
+        _links,
+        _rst,
+        _tables,
+        _emphasis,
+        _escapes,
+        _joints,
+    )
     for edit in sorted({*also, *chain.from_iterable(found(text) for found in marks)}):
         while passed < len(untouched) and untouched[passed][1] <= edit.start:
             passed += 1
@@ -157,6 +170,10 @@ def _headings(text: str) -> Iterator[Edit]:
 
 def _attributes(text: str) -> Iterator[Edit]:
     yield from (Edit(*found.span()) for found in ATTRIBUTES.finditer(text))
+
+
+def _escapes(text: str) -> Iterator[Edit]:
+    yield from (Edit(*found.span()) for found in ESCAPE.finditer(text))
 
 
 def _comments(text: str) -> Iterator[Edit]:

@@ -34,6 +34,7 @@ PIECES = [
     "[",
     "> ",
     "%%",
+    "\\",
 ]
 TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
 
@@ -59,6 +60,8 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
         ("![[Ferry#^b15695]], [[Ferry#^a|it]]", "Ferry, it"),
         ("> [!tip]- Early\n> Go at five.", "Early\nGo at five."),
         ("Seven.<!-- or six --> %%ask%%", "Seven. "),
+        (r"\[`b17`] of total\_size, \*not\* em", "[`b17`] of total_size, *not* em"),
+        (r"C:\Users and a\nb", r"C:\Users and a\nb"),
         ("Kelp\n====\n\n.. note:: Mind it\n\n.. _site: https://x.org\n", "Kelp\n\nMind it\n\n"),
         ("See :ref:`it`, `that <https://x.org>`_ and `this`_.", "See `it`, that and this."),
         ("a::b :c: 1:2 `d <e>` x_y_", "a::b :c: 1:2 `d <e>` x_y_"),

@@ -56,7 +56,10 @@ class ValueLink:
 
 @dataclass(frozen=True)
 class ResultView:
-    """One result, ready to print: its row, and what a page makes of it."""
+    """One result, ready to print: its row, and what a page makes of it.
+
+    ``far`` ones are folded (:attr:`memory_store.records.SearchResponse.far`).
+    """
 
     row: SearchResult
     href: str
@@ -71,6 +74,7 @@ class ResultView:
     successor_href: str = ""
     place: str = ""
     account: AccountView | None = None
+    far: bool = False
 
 
 def marked(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
@@ -137,7 +141,7 @@ def results(
     the way back, and its type, collection and topics narrow the result. ``code`` names the
     collections of source code.
     """
-    ways, views = account_views(response), []
+    ways, far, views = account_views(response), response.far, []
     for row in response.rows:
         readable = bool(grants.decrypt and row.collection)  # else nothing shows that is sealed
         is_code = row.collection in code or base_type(row.type) == CODE_TYPE
@@ -161,6 +165,7 @@ def results(
                 place=_place(row) if readable else "",
                 successor_href=asked.memory(row.superseded_by) if row.superseded_by else "",
                 account=ways.get(row.id),
+                far=row.id in far,
             )
         )
     return views

@@ -150,9 +150,11 @@ if (field?.list && field.dataset.words && !sparing) {
 
 /* Keys: one at a time, never while one types, never with Ctrl, Alt or the like. */
 
-const targets = () => [...document.querySelectorAll(".hy-result")];
+const stops = ".hy-result, .hy-far > summary"; // what is folded is opened by Enter, then walked
+const folded = ".hy-far:not([open]) > ol";
+const targets = () => [...document.querySelectorAll(stops)].filter((one) => !one.closest(folded));
 const handle = (result) => result?.querySelector("h2 a, h2 button") ?? result;
-const current = () => document.activeElement?.closest(".hy-result");
+const current = () => document.activeElement?.closest(stops);
 
 function move(step) {
   const results = targets();

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 from msgspec import UNSET
 
-from memory_store.cli.rows import aligned
+from memory_store.cli.rows import aligned, usual
 from memory_store.cli.terminal import (
     BOLD,
     DIM,
@@ -28,11 +28,8 @@ from memory_store.cli.terminal import (
     styled,
     width,
 )
-from memory_store.configuration import chosen
-from memory_store.paths import RERANKER_VARIABLE
 from memory_store.plain_text import without_marks
 from memory_store.records import SearchResponse, SearchResult
-from memory_store.records.degraded import Code
 from memory_store.records.searches import WEAK
 from memory_store.titles import shown_title
 
@@ -63,10 +60,9 @@ def print_answer(
     Where no reranker was chosen, a usual state, that is said in a few words; what
     mends it is said by ``doctor``, in JSON and with an explanation. ``by_ref``: results are known
     by their files, not by their ids. ``pages`` is the address of the vault's pages, if it is
-    served: titles lead there.
+    served: titles lead there. What is far from the best one takes a line, but with an explanation.
     """
-    wanted = response.explain or chosen(RERANKER_VARIABLE)
-    usual = [] if wanted else [n for n in response.degraded if n.code is Code.NO_RERANKER]
+    without_saying = usual(response)
     colour = colour_wanted()
     if not response.rows:
         beyond = response.next or (response.budget and response.budget["too_large"])
@@ -76,8 +72,11 @@ def print_answer(
         from memory_store.search.explain.words import accounts
 
         ways = accounts(response)
+    folded = frozenset[str]() if response.explain else response.far
     before = None
     for row in response.rows:
+        if row.id in folded:
+            continue
         if response.certain is not None and row.band == WEAK and before != WEAK:
             said = "These may fit" if response.certain else response.how_many(response.found)
             click.echo(styled(f"{said}\n", DIM, colour))
@@ -87,7 +86,14 @@ def print_answer(
             way = account_lines(ways[row.id], columns() - len(INDENT), colour)
             lines += [INDENT + line for line in way]
         click.echo("\n".join([*lines, ""]))
-    without = " · no reranker, see memory-store doctor" if usual else ""
+    if folded:
+        everything = len(folded) == len(response.rows)
+        said = f"{len(folded)} more, far less likely"
+        said = response.how_many(response.found) if everything else said
+        far = [row for row in response.rows if row.id in folded]
+        lines = [far_line(row, columns(), colour, by_ref=by_ref, pages=pages) for row in far]
+        click.echo("\n".join([styled(f"{said}\n", DIM, colour), *lines, ""]))
+    without = " · no reranker, see memory-store doctor" if without_saying else ""
     below = [opened_line(response) + without]
     if response.budget is not None:
         below.append(budget_line(response.budget))
@@ -98,7 +104,7 @@ def print_answer(
         lines += ["", *why_lines(response.why, columns())]
     if response.explain:
         lines += ["", *stage_lines(response.explain, columns())]
-    click.echo("\n".join([*lines, *map(printable_line, response.remarks(usual))]))
+    click.echo("\n".join([*lines, *map(printable_line, response.remarks(without_saying))]))
 
 
 def opened_line(response: SearchResponse) -> str:
@@ -125,13 +131,9 @@ def result_lines(
     row: SearchResult, room: int, colour: bool, *, by_ref: bool = False, pages: str = ""
 ) -> list[str]:
     """One result: rank, score (of a pattern none), title · facts · preview. Lines fit ``room``."""
-    score = "" if row.matches else f"{bar(row.score)} {round(row.score * 100):>3}  "
-    head = f"{row.rank:>2}  {score}"
-    there = f"{pages}/-/hybrid/memories/{row.id}" if pages else ""
 
     def shown(name: str) -> str:
-        name = styled(shortened(name, room - width(head)), BOLD, colour)
-        return f"{head}{linked_to(name, there, colour)}"
+        return title_line(row, name, room, colour, pages)
 
     if row.line is not None and row.matches:
         place = printable_line(row.ref or row.title)
@@ -156,6 +158,25 @@ def result_lines(
         INDENT + styled(shortened(facts_line, room - len(INDENT)), DIM, colour),
         *(INDENT + line for line in preview_lines(preview, room - len(INDENT), colour)),
     ]
+
+
+def title_line(row: SearchResult, name: str, room: int, colour: bool, pages: str = "") -> str:
+    """Rank, score (of a pattern none) and ``name``, in bold, which leads to the memory's page."""
+    score = "" if row.matches else f"{bar(row.score)} {round(row.score * 100):>3}  "
+    head = f"{row.rank:>2}  {score}"
+    there = f"{pages}/-/hybrid/memories/{row.id}" if pages else ""
+    name = styled(shortened(name, room - width(head)), BOLD, colour)
+    return f"{head}{linked_to(name, there, colour)}"
+
+
+def far_line(
+    row: SearchResult, room: int, colour: bool, *, by_ref: bool = False, pages: str = ""
+) -> str:
+    """`` 4  ▎·········   3  Lease of the flat · 3f2a9c1b``: a result that is folded to a line."""
+    known = " · " + printable_line((row.ref or "") if by_ref else row.id[:SHORT_ID])
+    name = title_of(row) if row.line is None else code_place(row)
+    line = title_line(row, name, room - width(known), colour, pages)
+    return line + styled(known, DIM, colour)
 
 
 def match_lines(row: SearchResult, room: int, colour: bool) -> list[str]:

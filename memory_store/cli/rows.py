@@ -9,12 +9,18 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from msgspec import to_builtins
 
 from memory_store.cli.terminal import escaped, printable, printable_line, shortened, width
+from memory_store.configuration import chosen
+from memory_store.paths import RERANKER_VARIABLE
+from memory_store.records.degraded import Code, Degraded
+
+if TYPE_CHECKING:
+    from memory_store.records import SearchResponse
 
 CELL_WIDTH = 60  # terminal cells of a table column before it is cut with an ellipsis
 
@@ -96,3 +102,11 @@ def _cell(value: Any) -> str:
     if isinstance(value, (list, tuple, dict)):
         return json.dumps(value, ensure_ascii=False)
     return str(value)
+
+
+def usual(response: SearchResponse) -> list[Degraded]:
+    """What an answer went without as usual, and need not be told each time: a reranker, where none
+    was chosen. ``doctor``, JSON and an explanation say what mends it."""
+    if response.explain or chosen(RERANKER_VARIABLE):
+        return []
+    return [line for line in response.degraded if line.code is Code.NO_RERANKER]

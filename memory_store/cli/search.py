@@ -25,7 +25,7 @@ from memory_store.cli.options import (
     text_or_stdin,
     vault_command,
 )
-from memory_store.cli.rows import write_json, write_rows
+from memory_store.cli.rows import usual, write_json, write_rows
 from memory_store.cli.terminal import SHORT_ID, here_only, is_elsewhere, printable_line
 from memory_store.cli.vault_argument import TYPED, VaultCommand, names_a_vault
 from memory_store.errors import BadInputError
@@ -163,7 +163,7 @@ def show_answer(
     table = _FOLDER_COLUMNS if by_ref else _TABLE_COLUMNS
     columns = table if form == "table" else RESULT_COLUMNS
     write_rows(form, [shown(row) for row in response.rows], columns)
-    for line in response.remarks():
+    for line in response.remarks(usual(response)):
         click.echo(printable_line(line), err=True)
 
 

@@ -70,7 +70,7 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
             plugin = {"databases": {name: options}}
             settings.write_text(json.dumps({"plugins": {"datasette-hybrid": plugin}}))
             arguments += ["--metadata", str(settings)]
-        click.echo("Stop with Ctrl-C. The link signs you in, once:", err=True)
+        click.echo("Stop with Ctrl-C. The link below, with a token, signs you in, once.", err=True)
         with announced(str(database), f"http://{HERE}:{port}/{tilde_encode(name)}"):
             cli.main(arguments, prog_name="memory-store", standalone_mode=False)
 

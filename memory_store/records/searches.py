@@ -19,6 +19,7 @@ from memory_store.titles import shown_title
 
 WEAK = "weak"  # the band below the others: where scores are probabilities, less than one half
 UNLIKELY = 0.1  # a probability below which the best result is merely the nearest
+FAR = 1 / 8  # of the best score: what is below that, and holds no word asked for, is far
 
 
 class Passage(Struct, frozen=True):
@@ -163,6 +164,23 @@ class SearchResponse(Struct, frozen=True):
     def in_part(self) -> bool:
         """Whether only the rows of the page were counted, and there are more."""
         return self.next is not None and self.found <= len(self.rows)
+
+    @property
+    def far(self) -> frozenset[str]:
+        """Ids of results that people see folded: far less likely than the best one, and found by
+        neither word nor topic; all, where even the best is merely the nearest.
+
+        None on a later page: who goes on wants to see them. None where scores are no probabilities.
+        """
+        if self.certain is None or not self.rows or self.rows[0].rank > 1:
+            return frozenset()
+        best = max(row.score for row in self.rows)
+        return frozenset(
+            row.id
+            for row in self.rows
+            if best < UNLIKELY
+            or (row.score < best * FAR and row.keyword_rank is None and row.topic_rank is None)
+        )
 
     def how_many(self, found: int) -> str:
         """How many results there are in plain words: ``3 certain; 61 may fit``."""

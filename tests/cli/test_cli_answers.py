@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from memory_store.cli.answers import (
     account_lines,
     opened_line,
+    print_answer,
     result_lines,
     stage_lines,
     why_lines,
@@ -135,6 +136,35 @@ def test_how_many_there_are_is_one_number(certain: int | None, best: float, said
     totals, facets = {"certain": certain}, {"status": {"open": 60, "done": 4}}
     response = SearchResponse("q", "hybrid", rows, "", 1, 99, facets=facets, totals=totals)
     assert response.how_many(response.found) == said
+
+
+def test_what_is_far_from_the_best_one_takes_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (
+        result("The lease ends in May.", score=0.8, band="strong", keyword_rank=1),
+        result("A lease of 1999.", rank=2, score=0.02, band="weak", keyword_rank=2, title="Old"),
+        result("Ducks.", rank=3, score=0.09, band="weak", title="Ducks"),
+        result("Bread.", rank=4, score=0.11, band="weak", title="Bread"),
+        result("Geese.", rank=5, score=0.02, band="weak", topic_rank=1, title="Geese"),
+    )
+    rows = tuple(replace(row, id=f"{row.rank}{row.id[1:]}") for row in rows)
+    facets, totals = {"status": {"open": 5}}, {"certain": 1}
+    response = SearchResponse("q", "hybrid", rows, "", 5, 9, facets=facets, totals=totals)
+    print_answer(response)
+    shown = capsys.readouterr().out
+    assert shown.index("Bread.") < shown.index("Geese.") < shown.index("1 more, far less likely")
+    assert "\n 3  ▉·········   9  Ducks · 3f2a9c1b\n" in shown
+    assert "Ducks." not in shown
+    assert "1 certain; 4 may fit" in shown
+
+    print_answer(replace(response, rows=tuple(replace(row, rank=row.rank + 5) for row in rows)))
+    assert "Ducks." in capsys.readouterr().out, "who goes on wants to see them"
+
+    nearest = tuple(replace(row, score=row.score / 10) for row in rows)
+    print_answer(replace(response, rows=nearest, totals={"certain": 0}))
+    shown = capsys.readouterr().out
+    assert shown.startswith("Nothing seems to fit; 5 come nearest\n\n 1  ▊·········   8  Lease of")
+    assert len(shown.splitlines()) == 2 + 5 + 1 + 1
+    assert max(map(width, shown.splitlines())) <= 80
 
 
 @given(st.text())

@@ -63,6 +63,9 @@ def test_that_there_is_no_reranker_is_said_in_a_few_words(
     assert "degraded: no reranker" not in shown
     assert any(line.startswith("no reranker") for line in vault.json(*words)["degraded"])
     assert "degraded: no reranker" in vault.run(*words, "--explain").stdout
+    for form in ("--csv", "--nl", "--table"):
+        assert "no reranker" not in vault.run(*words, form).output
+        assert "degraded: no reranker" in vault.run(*words, form, "--explain").stderr
     monkeypatch.setenv("MEMORY_STORE_RERANKER", "nobody-has-this")
     assert "degraded: no reranker" in vault.run(*words).stdout
 

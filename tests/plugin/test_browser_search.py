@@ -265,6 +265,11 @@ def test_without_a_script_everything_works(open_address: str, browser: Any) -> N
             page.locator("a.hy-value", has_text="garden").click()
         assert page.locator(".hy-opened strong").inner_text() == "Nothing certain; 1 may fit"
         assert page.get_by_role("button", name="Keys").count() == 0
+        page.goto(f"{open_address}{NOTES}?q=tomatoes")
+        folded = page.locator(".hy-far .hy-preview")
+        assert not folded.first.is_visible()
+        page.locator(".hy-far > summary").click()
+        folded.first.wait_for()
 
 
 def test_keys_move_through_the_results(open_address: str, page: Any) -> None:
@@ -306,10 +311,8 @@ def test_keys_move_through_the_results(open_address: str, page: Any) -> None:
 def test_four_keys_lead_from_the_query_to_the_third_result(open_address: str, page: Any) -> None:
     page.goto(open_address + NOTES)
     page.locator("#hy-q:focus").wait_for()  # the page opens in the query
-    page.keyboard.type("tomatoes")
-    page.locator("#hy-live", has_text="Nothing certain; 3 may fit: tomatoes").wait_for(
-        state="attached"
-    )
+    page.keyboard.type("tomatoes database hostile")
+    page.locator("#hy-live", has_text=": tomatoes database hostile").wait_for(state="attached")
     third = titles(page)[2]
     page.keyboard.press("Enter")  # they are answered: to the first, as by the arrow
     assert focused(page) == titles(page)[0]
@@ -320,6 +323,30 @@ def test_four_keys_lead_from_the_query_to_the_third_result(open_address: str, pa
     page.keyboard.press("Enter")
     page.wait_for_url("**/memories/*")
     assert page.locator("h1").inner_text() == third
+    assert page.complaints == []
+
+
+def test_keys_open_what_is_folded_and_go_on_in_it(open_address: str, page: Any) -> None:
+    page.goto(f"{open_address}{NOTES}?q=tomatoes")
+    fold = page.locator(".hy-far")
+    near = page.locator(".hy-main > .hy-results .hy-result").count()
+    assert near < len(titles(page))
+    hidden = fold.get_by_role("link").first
+    assert not hidden.is_visible()
+    page.locator("#hy-q").focus()
+    page.keyboard.press("ArrowDown")
+    for _ in range(near):
+        page.keyboard.press("j")
+    assert focused(page) == fold.locator("summary").inner_text()
+    page.keyboard.press("j")  # nothing that is hidden is walked
+    assert focused(page) == fold.locator("summary").inner_text()
+    page.keyboard.press("Enter")
+    hidden.wait_for()
+    page.keyboard.press("j")
+    assert focused(page) == titles(page)[near]
+    page.keyboard.press("k")
+    assert focused(page) == fold.locator("summary").inner_text()
+    assert violations(page) == []
     assert page.complaints == []
 
 

@@ -191,7 +191,7 @@ async def test_the_page_across_databases_says_once_that_there_is_no_reranker(
     settings = {"key-file": str(filled.key_file)}
     served = await serve(filled.path, other, options={"notes": settings, "other": settings})
     page = soup(await served.by("root").get("/-/hybrid?q=water+tomatoes&deep=1"))
-    assert len(page.select(".hy-vault .hy-results")) == 2
+    assert len(page.select(".hy-vault > .hy-results")) == 2
     assert len(page.select(".hy-unranked")) == 1
     assert not page.select(".hy-degraded")
 

@@ -37,12 +37,14 @@ async def test_what_is_certain_stands_apart_from_what_may_fit(served: Served) ->
     store(served).add(
         "The zeppelin hangar needs a key.", title="Zeppelin hangar", topics=["hangar"]
     )
+    beside = "The boat lies beside an old hangar by the river, under a tarpaulin, until spring."
+    store(served).add(beside, title="Laying up")
     answer = (await root.get(".json?q=hangar&rerank=0")).json()
     page = soup(await root.get("?q=hangar&rerank=0"))
     certain = answer["totals"]["certain"]
     assert 0 < certain < len(answer["rows"])
     assert page.select_one("[data-said]").get_text().startswith(f"{certain} certain; ")
-    first, rest = page.select("ol.hy-results")
+    first, rest = page.select(".hy-main > ol.hy-results")
     assert len(first.select(".hy-result")) == certain
     assert rest["start"] == str(certain + 1)
     assert page.select_one(".hy-may-fit").get_text() == "These may fit"
@@ -57,6 +59,46 @@ async def test_what_is_certain_stands_apart_from_what_may_fit(served: Served) ->
     said = nonsense.select_one("[data-said]").get_text()
     assert re.fullmatch("Nothing (certain|seems to fit); [0-9]+ (may fit|comes? nearest)", said)
     assert nonsense.select(".hy-may-fit") == []
+
+
+async def test_what_is_far_from_the_best_one_is_folded(served: Served) -> None:
+    root = served.by("root")
+    beside = "The boat lies beside an old hangar by the river, under a tarpaulin, until spring."
+    store(served).add("A key to the hangar.", title="Zeppelin hangar", topics=["hangar"])
+    store(served).add(beside, title="Laying up")
+    rows = (await root.get(".json?q=zeppelin+hangar&rerank=0")).json()["rows"]
+    least = rows[0]["score"] / 8
+    far = [
+        str(row["rank"])
+        for row in rows
+        if row["score"] < least and (row["keyword_rank"], row["topic_rank"]) == (None, None)
+    ]
+    assert rows[1]["score"] < least, "a word holds it"
+    assert len(far) == len(rows) - 2 == 3
+    page = soup(await root.get("?q=zeppelin+hangar&rerank=0"))
+    fold = page.select_one("details.hy-far:not([open])")
+    assert fold.summary.get_text() == "3 more, far less likely"
+    assert [rank.removeprefix("Result ") for rank in ranks(fold)] == far
+    assert len(page.select(".hy-main > .hy-results .hy-result")) == 2
+    assert page.select_one("[data-said]").get_text() == "Nothing certain; 5 may fit"
+
+    later = soup(await root.get("?q=zeppelin+hangar&rerank=0&limit=2"))
+    later = soup(await root.get(later.select_one("a.hy-next")["href"]))
+    assert ranks(later) == ["Result 3", "Result 4"]
+    assert later.select(".hy-far") == [], "who goes on wants to see them"
+    for unsure in ("recipe=gnosis", "mode=keyword"):
+        assert soup(await root.get(f"?q=hangar&{unsure}")).select(".hy-far") == []
+
+
+async def test_for_nonsense_no_preview_is_open(served: Served) -> None:
+    root = served.by("root")
+    for path, within in (("", ".hy-main"), ("/-/hybrid", ".hy-vault")):
+        page = soup(await root.get(f"{path}?q=xyzzy+plugh&rerank=0"))
+        assert page.select(f"{within} > .hy-results") == []
+        fold = page.select_one(f"{within} > details.hy-far:not([open])")
+        assert fold.summary.get_text() == "Show the 3 nearest"
+        assert len(fold.select(".hy-preview")) == 3
+        assert "Nothing seems to fit; 3 come nearest" in page.get_text()
 
 
 async def test_the_words_looked_for_are_marked_in_titles(served: Served) -> None:
