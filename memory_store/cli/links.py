@@ -41,11 +41,12 @@ def _lines(found: MemoryLinks) -> Iterator[str]:
     colour = colour_wanted()
     shown = len(found.back)
     some = f", {shown} of {found.back_total}" if found.back_total > shown else ""
+    titles = [one.title for one in found.out]
     for heading, linked in (("Links to", found.out), (f"Linked from{some}", found.back)):
         if linked:
             yield styled(heading, BOLD, colour)
         for one in linked:
-            yield from _linked(one, colour)
+            yield from _linked(one, colour, named=titles.count(one.title) > 1)
     if found.unlinked:
         left = f", {found.unlinked_left} more may be" if found.unlinked_left else ""
         yield styled(f"Named without a link{left}", BOLD, colour)
@@ -58,8 +59,11 @@ def _lines(found: MemoryLinks) -> Iterator[str]:
         yield "It links to nothing, and nothing links to it or names it."
 
 
-def _linked(one: Linked, colour: bool) -> Iterator[str]:
+def _linked(one: Linked, colour: bool, *, named: bool = False) -> Iterator[str]:
+    """A line of the list. ``named``: others have its title, and the link as written says which."""
     title = printable_line(one.title or "Untitled")
+    if named and one.target:
+        title = f"{title} ({printable_line(one.target)})"
     kind = "" if one.kind in ("wiki", "markdown", MENTION) else f"  ({one.kind})"
     yield f"  {styled(one.id[:SHORT_ID], DIM, colour)}  {title}{kind}"
     if one.around:

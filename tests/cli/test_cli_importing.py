@@ -147,6 +147,18 @@ def test_an_export_imported_again_gives_the_same_memories(
     assert reported(other) == reported(vault)
 
 
+def test_links_to_two_notes_of_one_title_say_which(vault: Vault, tmp_path: Path) -> None:
+    folder = tmp_path / "twins"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "Twin.md").write_text("One.")
+    (folder / "sub" / "Twin.md").write_text("Two.")
+    (folder / "All.md").write_text("[[Twin]] and [[sub/Twin]]")
+    assert vault.run("import", str(folder), "--no-embed").exit_code == 0
+    shown = vault.run("links", "All.md").output
+    assert "Twin (Twin)" in shown
+    assert "Twin (sub/Twin)" in shown
+
+
 def test_an_export_can_be_piped(vault: Vault) -> None:
     result = vault.run("export", "-", "--ndjson")
     assert result.exit_code == 0, result.output

@@ -45,6 +45,21 @@ async def test_the_page_leads_both_ways(linked: tuple[Served, dict[str, str]]) -
     assert {one.get_text() for one in lists.select("h2")} >= {"Linked from", "Links to", "Related"}
 
 
+async def test_of_two_notes_of_one_title_the_list_says_which(served: Served) -> None:
+    root = served.by("root")
+    for values in (
+        {"title": "Twin", "text": "One.", "ref": "Twin.md"},
+        {"title": "Twin", "text": "Two.", "ref": "sub/Twin.md"},
+        {"title": "Inn", "text": "A room.", "ref": "Inn.md"},
+        {"title": "All", "text": "[[Twin]], [[sub/Twin]] and [[Inn]]", "ref": "All.md"},
+    ):
+        answer = await root.send("POST", "/notes/-/hybrid/memories.json", values)
+    page = soup(await root.get(f"{served.base}/memories/{answer.json()['rows'][0]['id']}"))
+    heading = next(one for one in page.select("h2") if one.get_text() == "Links to")
+    shown = [" ".join(one.get_text(" ").split()) for one in heading.find_next("ul").select("li")]
+    assert sorted(shown) == ["Inn", "Twin Twin", "Twin sub/Twin"]
+
+
 async def test_links_and_related_memories_as_json(linked: tuple[Served, dict[str, str]]) -> None:
     served, ids = linked
     answer = await served.by("bob").get(f"{served.base}/memories/{ids['home'][:8]}/links.json")
