@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 DEPTH = 16  # candidates read: search.md, "MaxSim over the first 16"
-# Of the blend that is MaxSim's, the rest is fusion's. Measured (docs/how-to/models.md): above .2
-# sets of abstracts and notes lose; turns of conversations gain up to .8. Where long texts are
+# Of the blend that is MaxSim's, the rest is fusion's. Measured (docs/how-to/models.md): above .1
+# the demo's notes lose .005; turns of conversations gain up to .8. Where long texts are
 # sequential fusion counts a memory's neighbours: there any share loses on Cranfield.
-SHARE = 0.2
+SHARE = 0.1
 SHORT_SHARE = 0.5
 SHORT = 256  # characters a candidate, on average: about 64 tokens
 LEAST_SHARE = 0.02  # below, no place would change
