@@ -38,8 +38,8 @@ from memory_store.paths import KEY_FILE_VARIABLE
 TRIES = 3
 PASSPHRASE_VARIABLE = "MEMORY_STORE_PASSPHRASE"
 NOT_SHARED = (
-    "Lost yours? The recovery code opens the vault, typed where the passphrase is asked for. A "
-    "vault of another person yours opens only while something in it is shared with you"
+    "Lost yours? The recovery code opens the vault, typed where the passphrase is asked for. Your "
+    "passphrase opens another person's vault only while something in it is shared with you"
 )
 """The file cannot say which: it holds keys only of persons with whom something is shared."""
 

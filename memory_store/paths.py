@@ -116,12 +116,16 @@ def replace_file(path: Path, content: bytes, mode: int = 0o600) -> None:
     import tempfile  # late: it takes longer than a look at a path
 
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())  # or a power cut leaves an empty file under the name
-    os.chmod(temporary, mode)
-    os.replace(temporary, path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # or a power cut leaves an empty file under the name
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
 
 
 def file_of(source: str | None, ref: str | None) -> str:

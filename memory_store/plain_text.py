@@ -213,7 +213,8 @@ def _links(text: str) -> Iterator[Edit]:
 
 
 def _rst(text: str) -> Iterator[Edit]:
-    """The marks of reStructuredText, which no other text has; what a link says stays."""
+    """The marks of reStructuredText, and lines under titles as Markdown has them, too. What a
+    link says stays."""
     yield from (Edit(*found.span()) for found in RST_LINE.finditer(text))
     yield from (Edit(*found.span()) for found in RST_ROLE.finditer(text))
     for found in RST_LINK.finditer(text):

@@ -122,7 +122,7 @@ def nullable(schema: Schema) -> Schema:
 
 
 def _of_degraded(kind: type) -> Schema:
-    """A line of ``degraded`` is sent as a string."""
+    """A line of ``degraded`` is sent as a string; the error tells msgspec of another kind."""
     if kind is Degraded:
         return {"type": "string"}
     raise NotImplementedError

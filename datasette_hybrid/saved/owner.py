@@ -42,8 +42,8 @@ async def changing(datasette: Any, request: Any, *, feed: bool = False) -> tuple
 
 
 def _by_token(datasette: Any, request: Any, actor: Any) -> bool:
-    """Whether a token made the actor: not every plugin notes that there. One beside the cookie of
-    whoever signed in may be anything, and so may a cookie beside a token."""
+    """Whether a token made the actor. Not every plugin notes that in the actor: so it counts as
+    made by a token where one is sent, unless the actor is the one of the cookie."""
     if not request.headers.get("authorization", "").lower().startswith("bearer "):
         return False
     return bool(actor_from_request(datasette, request) != actor)

@@ -196,7 +196,7 @@ def _show(
 ) -> None:
     """Show how far an import is, and what came of it; the exit code.
 
-    ``kept_open``: a keeper does it, and embeds what it has written, whoever looks on.
+    ``kept_open``: a keeper does it. It goes on embedding when this command is stopped.
     """
     written: list[ImportReport] = []
     try:

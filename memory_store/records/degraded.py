@@ -72,7 +72,10 @@ def from_text(code: Code, text: str, *, names: bool = False) -> Degraded:
 
 
 def as_parts(value: object) -> list[Any]:
-    """A line for ``msgspec``'s encoders (``enc_hook``), which know no strings of other kinds."""
+    """A line for ``msgspec``'s encoders (``enc_hook``), which know no strings of other kinds.
+
+    It tells them by NotImplementedError of what it does not know either.
+    """
     if isinstance(value, Degraded):
         return [value.code, value.sentence, value.command, value.names]
     raise NotImplementedError(f"no way to encode {type(value).__name__}")

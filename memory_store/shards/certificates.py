@@ -34,8 +34,8 @@ def read_identity(certificate: Path, key: Path) -> Identity:
 
 
 def read_certificate(path: Path) -> bytes:
-    """One certificate (PEM). Raises BadInputError, also for one that may sign others: whoever
-    checks a chain would take those, too."""
+    """One certificate (PEM). Raises BadInputError, also for one that may sign others: then those
+    others would be let in, too."""
     data = _read(path)
     try:
         signs = signs_others(data)

@@ -102,6 +102,20 @@ def hostile_drafts(text: str) -> list[MemoryDraft]:
     ]
 
 
+async def described(client: Any) -> list[str]:
+    """What a client is told before it asks for a memory: of tools, prompts and resources."""
+    from memory_store.assistants.server import PROMPTS  # needs the extra mcp
+
+    said = [
+        await client.list_tools(),
+        await client.list_prompts(),
+        await client.list_resources(),
+        await client.list_resource_templates(),
+        *[await client.get_prompt(name, {}) for name in PROMPTS],
+    ]
+    return [str(client.instructions), *(one.model_dump_json() for one in said)]
+
+
 def outside_data(part: str, answer: Any, name: str = "") -> list[str]:
     """The names of the fields in which a piece of text stands, though they are not for data."""
     part = part.casefold()

@@ -150,7 +150,7 @@ def test_what_cannot_be_changed_without_loss_is_left_alone(
 
 
 def own_settings(client: str, ending: str = "\n") -> bytes:
-    """A configuration of somebody's own, as the client takes it: with comments."""
+    """The configuration that a person has already, with comments where the client allows them."""
     if CLIENTS[client].path().suffix == ".toml":
         lines = [
             "# mine, not yours",

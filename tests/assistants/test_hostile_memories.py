@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any
 
 import pytest
 from injections import (
     CANARY,
     INJECTIONS,
     calls_of_every_tool,
+    described,
     hostile_drafts,
     outside_data,
 )
@@ -24,7 +24,7 @@ from memory_store.store import MemoryStore
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 from mcp import Client, MCPError
 
-from memory_store.assistants.server import PROMPTS, one_at_a_time, server_for
+from memory_store.assistants.server import one_at_a_time, server_for
 
 
 def test_the_table_has_a_call_and_a_refusal_of_every_tool() -> None:
@@ -32,18 +32,6 @@ def test_the_table_has_a_call_and_a_refusal_of_every_tool() -> None:
     table = calls_of_every_tool("", 1)
     for refused in (False, True):
         assert {name for name, _, so in table if so is refused} == {one.name for one in TOOLS}
-
-
-async def described(client: Any) -> list[str]:
-    """All that a client is told before it asks for a memory."""
-    said = [
-        await client.list_tools(),
-        await client.list_prompts(),
-        await client.list_resources(),
-        await client.list_resource_templates(),
-        *[await client.get_prompt(name, {}) for name in PROMPTS],
-    ]
-    return [str(client.instructions), *(one.model_dump_json() for one in said)]
 
 
 @pytest.mark.parametrize("text", INJECTIONS)

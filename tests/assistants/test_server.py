@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 import pytest
-from injections import INJECTIONS
+from injections import INJECTIONS, described
 
 from memory_store.records import MemoryDraft
 from memory_store.scopes import EVERYTHING
@@ -107,23 +107,17 @@ async def test_what_was_left_without_vectors_is_embedded_by_the_next_server(
 async def test_nothing_that_a_memory_holds_reaches_what_describes_the_server(
     store: MemoryStore,
 ) -> None:
-    async def described() -> list[str]:
+    async def shown() -> list[str]:
         assistant = Assistant(store.limited_to(EVERYTHING), "write")
         async with Client(server_for(assistant, "notes", one_at_a_time())) as client:
-            said = [
-                await client.list_tools(),
-                await client.list_prompts(),
-                await client.list_resources(),
-                await client.list_resource_templates(),
-            ]
-            return [str(client.instructions), *(one.model_dump_json() for one in said)]
+            return await described(client)
 
-    before = await described()
+    before = await shown()
     for number, text in enumerate(INJECTIONS):
         if text.isprintable():
             store.collections.create(f"{number} {text}")
         store.add(text, title=text, topics=[text.splitlines()[0]], type="preference")
-    assert await described() == before
+    assert await shown() == before
 
 
 async def test_prompts_and_templates_say_what_they_are(notes: MemoryStore, key_file: Path) -> None:

@@ -17,7 +17,7 @@ FILES = {
     "shop/sessions.py": "class Session:\n    def sign_cookie(self):\n        return signed(1)\n",
     "shop/views.py": "def show(session):\n    return session.cookies\n",
     "shop/sums.py": "def total(prices):\n    return sum(prices)\n",
-    "README.md": "# Shop\n\nSession cookies are signed. Where cookies are signed is told.\n",
+    "README.md": "# Shop\n\nSession cookies are signed. This page says where cookies are signed.\n",
     "tests/test_sessions.py": "def test_session_cookies_are_signed():\n    assert 1\n",
     **{f"shop/part_{n}.py": f"def part_{n}():\n    return {n}\n" for n in range(12)},
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,14 @@ def elsewhere() -> None:
     postgres._newest.clear()
 
 
+@contextmanager
+def made(place: str, key_file: Path) -> Iterator[MemoryStore]:
+    """A new vault there, opened again as a program would."""
+    MemoryStore.create(place, key_file=key_file)[0].lock()
+    with MemoryStore.open(place, key_file=key_file) as store:
+        yield store
+
+
 def texts(store: MemoryStore) -> list[str]:
     return sorted(one.text for one in store.every())
 
@@ -59,8 +68,7 @@ def test_a_node_goes_on_reading_from_the_standby_and_writes_once_that_is_promote
 ) -> None:
     with primary.standby() as standby:
         place = either(primary, standby, "carried")
-        MemoryStore.create(place, key_file=key_file)[0].lock()
-        with MemoryStore.open(place, key_file=key_file) as store:
+        with made(place, key_file) as store:
             store.add("before")
             assert texts(store) == ["before"]
             caught_up(primary, standby)
@@ -83,8 +91,7 @@ def test_a_standby_that_lags_is_waited_for_and_not_answered_from(
 ) -> None:
     with primary.standby() as standby:
         place = either(primary, standby, "lagging")
-        MemoryStore.create(place, key_file=key_file)[0].lock()
-        with MemoryStore.open(place, key_file=key_file) as store:
+        with made(place, key_file) as store:
             store.add("first")
             caught_up(primary, standby)
             standby.sql("select pg_wal_replay_pause()")
@@ -106,8 +113,7 @@ def test_a_vault_opened_at_a_standby_that_lags_is_not_taken_for_an_older_copy(
 ) -> None:
     with primary.standby() as standby:
         place = primary.address("opened")
-        MemoryStore.create(place, key_file=key_file)[0].lock()
-        with MemoryStore.open(place, key_file=key_file) as store:
+        with made(place, key_file) as store:
             store.add("first")
             caught_up(primary, standby)
             standby.sql("select pg_wal_replay_pause()")
@@ -137,8 +143,7 @@ def test_a_standby_that_was_promoted_without_the_latest_changes_is_an_older_copy
 ) -> None:
     with primary.standby() as standby:
         place = either(primary, standby, "lost")
-        MemoryStore.create(place, key_file=key_file)[0].lock()
-        with MemoryStore.open(place, key_file=key_file) as store:
+        with made(place, key_file) as store:
             store.add("first")
             caught_up(primary, standby)
             standby.stop()

@@ -1,6 +1,6 @@
 """Source code: words decide, definitions first, and tests, examples and prose behind the code.
 
-What each figure is worth: docs/trust/quality.md, where the rules that did not pay are listed, too.
+What each figure is worth: docs/trust/quality.md.
 """
 
 from memory_store.search.recipes.recipe import Depth, Recipe, frozen
