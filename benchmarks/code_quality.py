@@ -5,7 +5,8 @@
 ``FOLDER/code-flask/queries.json`` holds questions with graded files of a published package. Its
 source is taken from ``--tree``, or fetched by ``pip download``; neither is ever in the repository.
 The tree is imported into a sealed vault as ``memory-store import`` does it, without vectors. Each
-rule of the recipe ``code`` is left out in turn, and the demo notes are searched beside the tree.
+rule of the recipe ``code`` is left out in turn, and the demo notes are searched beside the tree, in
+a collection of their own and in that of the tree.
 Fails (exit 1) where ``code`` falls below its gate.
 """
 
@@ -37,6 +38,7 @@ PACKAGE = "flask==3.1.3"
 MEASURE = "ndcg@10"
 NOTES = Path(__file__).parents[1] / "demo" / "notes"
 BESIDE = "default, beside the demo notes"
+AMONG = "default, among the demo notes"
 GATE = 0.86
 PEERS = {"prx 0.6.4": ".661", "semble 0.7": ".839–.863"}
 """Measured apart, on the same labels."""
@@ -95,8 +97,9 @@ def fetched(folder: Path) -> Path:
     return folder / archive.name.removesuffix(".tar.gz")
 
 
-def measured(tree: Path, wanted: Labels, folder: Path) -> tuple[int, Evaluation, Evaluation]:
-    """How many files were imported, every recipe's ranking of them, and that beside notes."""
+def measured(tree: Path, wanted: Labels, folder: Path) -> tuple[int, list[Evaluation]]:
+    """How many files were imported; every recipe's ranking of them, and that of the default with
+    notes in another collection and in the same."""
     every = {name: replace(recipe, name=name) for name, recipe in ABLATIONS.items()}
     recipes.RECIPES = MappingProxyType({**RECIPES, **every})
     runs: dict[str, dict[str, Any]] = {
@@ -106,19 +109,23 @@ def measured(tree: Path, wanted: Labels, folder: Path) -> tuple[int, Evaluation,
     with store:
         store.import_paths([tree], embed=False)
         found = evaluate(store, wanted.questions, wanted.judgements, runs)
-        files = int(store.stats()["memories"])
-        store.import_paths([NOTES], collection="notes", embed=False)
-        beside = evaluate(store, wanted.questions, wanted.judgements, {BESIDE: {}})
-        return files, found, beside
+        files, every = int(store.stats()["memories"]), [found]
+        for name, collection in ((BESIDE, "notes"), (AMONG, None)):
+            store.import_paths([NOTES], collection=collection, embed=False)
+            every.append(evaluate(store, wanted.questions, wanted.judgements, {name: {}}))
+            if collection is not None:
+                store.collections.delete(collection)
+        return files, every
 
 
-def figures(found: Evaluation, beside: Evaluation, wanted: Labels) -> dict[str, Any]:
+def figures(every: Sequence[Evaluation], wanted: Labels) -> dict[str, Any]:
     """Means of each run, and of ``code`` by category."""
+    found, *_ = every
     values = found.run(CODE.name).values[MEASURE]
     kinds = np.array([wanted.categories[query] for query in found.queries])
     return {
         "runs": {
-            run.name: round(run.estimate(MEASURE).mean, 4) for run in (*found.runs, *beside.runs)
+            run.name: round(run.estimate(MEASURE).mean, 4) for one in every for run in one.runs
         },
         "categories": {str(kind): round(values[kinds == kind].mean(), 4) for kind in set(kinds)},
     }
@@ -147,8 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (folder / "vaults").mkdir()
         tree = shutil.copytree(given.tree or fetched(folder), folder / "tree")
         (tree / ".git").mkdir(exist_ok=True)  # so that it is imported as a work tree
-        files, *found = measured(tree, wanted, folder)
-    told = figures(*found, wanted)
+        files, every = measured(tree, wanted, folder)
+    told = figures(every, wanted)
     print("\n".join(table(files, told)))
     if given.json is not None:
         given.json.write_text(json.dumps({"files": files, **told}, indent=1) + "\n", "utf-8")

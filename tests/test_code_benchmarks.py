@@ -41,11 +41,17 @@ def test_recipe_and_rules_are_measured_on_labels(
     )
     wanted = code_quality.labels(tmp_path / "queries.json")
     (tmp_path / "vaults").mkdir()
-    files, *found = code_quality.measured(tree, wanted, tmp_path)
-    told = code_quality.figures(*found, wanted)
+    files, every = code_quality.measured(tree, wanted, tmp_path)
+    told = code_quality.figures(every, wanted)
     assert files == 3
     assert told["runs"]["code"] == 1.0
-    assert set(told["runs"]) == {"code", "prx", *code_quality.ABLATIONS, code_quality.BESIDE}
+    assert set(told["runs"]) == {
+        "code",
+        "prx",
+        *code_quality.ABLATIONS,
+        code_quality.BESIDE,
+        code_quality.AMONG,
+    }
     assert told["categories"] == {"symbol": 1.0}
     assert "code-flask: 3 files" in next(code_quality.table(files, told))
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import posixpath
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
-from memory_store.index.extras import Records
+from memory_store.index.extras import RecordRows, Records
 
 MOST_DEPTH = 16  # folders within folders that are told apart
 
@@ -32,3 +34,20 @@ def place_in(source: str | None, ref: str | None) -> Place:
         return Place()
     folder = posixpath.dirname(posixpath.normpath(path))
     return Place(source, "/".join(folder.split("/")[:MOST_DEPTH]))
+
+
+def numbered_sources(extra: RecordRows, numbers: dict[str, int]) -> npt.NDArray[np.int32]:
+    """int32 [n]: the number of each document's source, from 1; 0 for what came from none.
+
+    ``numbers`` are those that sources have so far; new ones are added.
+    """
+    of_record = {b"": 0}
+    found = np.zeros(len(extra.there), np.int32)
+    for row in range(len(found)):
+        encoded = extra.of(row)
+        if encoded not in of_record:  # few folders, many documents
+            place = PLACES.record(extra, row)
+            source = place.source if place is not None else ""
+            of_record[encoded] = numbers.setdefault(source, len(numbers) + 1) if source else 0
+        found[row] = of_record[encoded]
+    return found

@@ -17,10 +17,11 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from memory_store.errors import TamperedError
-from memory_store.index.extras import Extra, Records
+from memory_store.index.extras import Extra, RecordRows, Records
 from memory_store.index.kinds import KINDS
 from memory_store.index.layout import Segment
 from memory_store.index.lexicon import LEXICON, Lexicon
+from memory_store.index.places import PLACES, numbered_sources
 from memory_store.index.snapshot import Part, Snapshot
 from memory_store.index.trigrams import TRIGRAMS, Trigrams
 from memory_store.session.opened_vault import OpenVault
@@ -103,6 +104,22 @@ def trigrams(vault: OpenVault, snapshot: Snapshot) -> Iterator[tuple[Part, Trigr
     for part, extra in parts(vault, snapshot, TRIGRAMS.name):
         if isinstance(extra, Trigrams):
             yield part, extra
+
+
+def sources(
+    vault: OpenVault, snapshot: Snapshot, collections: Collection[str]
+) -> npt.NDArray[np.int32]:
+    """int32 [size]: a number for the source (an imported folder or file) of each document of some
+    collections; 0 where it has none, or the view may not open it. Raises TamperedError."""
+    numbers: dict[str, int] = {}
+    found = np.zeros(snapshot.size, np.int32)
+    for part, extra in parts(vault, snapshot, PLACES.name, collections):
+        if isinstance(extra, RecordRows):
+            try:
+                found[part.span] = numbered_sources(extra, numbers)
+            except ValueError as error:
+                raise TamperedError(str(error)) from None
+    return found
 
 
 def _extra(segment: Segment, kind: str) -> Extra | None:

@@ -30,16 +30,34 @@ NOTES = (
 
 
 @pytest.fixture
-def store(make_store: Callable[..., MemoryStore], tmp_path: Path) -> MemoryStore:
-    """A collection of notes and one of a repository, which has prose of its own."""
-    store = make_store()
-    store.add_many(MemoryDraft(text, ref=text) for text in NOTES)
+def tree(tmp_path: Path) -> Path:
+    """A repository, which has prose of its own."""
     tree = tmp_path / "tree"
     for name, text in FILES.items():
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text(text, "utf-8")
     (tree / ".git").mkdir()
+    return tree
+
+
+@pytest.fixture
+def store(make_store: Callable[..., MemoryStore], tree: Path) -> MemoryStore:
+    """A collection of notes and one of a repository."""
+    store = make_store()
+    store.add_many(MemoryDraft(text, ref=text) for text in NOTES)
     store.import_paths([tree], collection="shop", embed=False)
+    return store
+
+
+@pytest.fixture(params=[12, 40], ids=["mostly code", "mostly notes"])
+def together(
+    make_store: Callable[..., MemoryStore], tree: Path, request: pytest.FixtureRequest
+) -> MemoryStore:
+    """The same in one collection."""
+    store = make_store("together.db")
+    more = [f"Price {n} of oats" for n in range(request.param)]
+    store.add_many(MemoryDraft(text, ref=text) for text in (*NOTES, *more))
+    store.import_paths([tree], embed=False)
     return store
 
 
@@ -49,6 +67,40 @@ def test_code_stands_in_the_order_of_its_own_recipe(store: MemoryStore) -> None:
     assert alone[0] == "shop/sessions.py"
     assert [ref for ref in both if ref in FILES] == alone
     assert {NOTES[0], *alone} <= set(both)
+
+
+def test_so_it_does_in_one_collection_with_notes(together: MemoryStore, store: MemoryStore) -> None:
+    rows = together.search(QUESTION, rerank=False).rows
+    refs = [row.ref for row in rows]
+    alone = [row.ref for row in store.search(QUESTION, collection="shop").rows]
+    assert [ref for ref in refs if ref in FILES][: len(alone)] == alone
+    assert refs.index("README.md") > refs.index("shop/sessions.py")
+    assert NOTES[0] in refs[:3], "no prose of a repository, so nothing lowers it"
+    assert together.search("water for the garden party", rerank=False).rows[0].ref == NOTES[1]
+
+
+def test_a_folder_of_notes_with_a_script_is_no_repository(
+    make_store: Callable[..., MemoryStore], tmp_path: Path
+) -> None:
+    store = make_store()
+    (tmp_path / "notes" / ".git").mkdir(parents=True)
+    for number, text in enumerate(NOTES):
+        (tmp_path / "notes" / f"note-{number}.md").write_text(text, "utf-8")
+    (tmp_path / "notes" / "cookies.py").write_text("def sign_cookies():\n    pass\n", "utf-8")
+    store.import_paths([tmp_path / "notes"], embed=False)
+    rows = store.search(QUESTION, rerank=False).rows
+    assert rows[0].ref == "note-0.md"
+    assert "cookies.py" in {row.ref for row in rows}
+
+
+def test_a_repository_by_itself_is_searched_as_code_until_notes_join_it(
+    make_store: Callable[..., MemoryStore], tree: Path
+) -> None:
+    store = make_store()
+    store.import_paths([tree], embed=False)
+    assert not any("vectors" in line for line in store.search(QUESTION).degraded)
+    note = store.add(NOTES[0])
+    assert note.id in {row.id for row in store.search(QUESTION, rerank=False).rows[:3]}
 
 
 def test_notes_keep_the_place_that_their_own_recipe_gives_them(store: MemoryStore) -> None:

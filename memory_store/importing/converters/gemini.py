@@ -12,10 +12,9 @@ from typing import Any
 from bs4 import BeautifulSoup
 
 from memory_store.importing.converters import html
-from memory_store.importing.converters.document import Document, LeftOutError
+from memory_store.importing.converters.document import Document
 
 PRODUCTS = ("gemini", "bard")
-NO_GEMINI = "holds no activity of Gemini"
 CANVAS = "Created Gemini Canvas"
 WHEN = re.compile(r"(?=.*\b\d{4}(?!\d|:))(?=.*\d{1,2}[:.]\d\d[:.]\d\d(?!\d)).{12,60}", re.S)
 CHAT = re.compile(r"gemini\.google\.com/app/(\w+)")
@@ -24,12 +23,10 @@ COUNTED = re.compile(r"[^\n]*\d[^\n]*")  # "Attached 2 files.", above their name
 
 
 def convert(data: bytes) -> list[Document]:
-    """The exchanges, the oldest first: the page begins with the newest."""
+    """The exchanges, the oldest first: the page begins with the newest. None: another product's."""
     page = BeautifulSoup(data.decode("utf-8", "replace"), "html.parser")
     cells = page.find_all("div", class_="outer-cell")
     found = [one for cell in cells if (one := _exchange(cell)) is not None]
-    if not found:
-        raise LeftOutError(NO_GEMINI)
     return found[::-1]
 
 

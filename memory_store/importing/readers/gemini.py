@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from memory_store.dates import format_time
 from memory_store.importing.converters.document import Document
-from memory_store.importing.converters.gemini import NO_GEMINI
 from memory_store.importing.converters.kinds import kind_named
 from memory_store.importing.notes import shorten
 from memory_store.importing.readers import documents
@@ -27,7 +26,6 @@ from memory_store.importing.readers.export_fields import kept, moment
 from memory_store.importing.source_file import (
     LIMITS,
     Item,
-    LeftOutError,
     Limits,
     Reader,
     Skip,
@@ -112,11 +110,8 @@ def is_activity(head: bytes) -> bool:
 def read_page(file: SourceFile, limits: Limits) -> Iterator[Item]:
     """The conversations of a page; of another product's page, its text."""
     require(f"{GEMINI}'s activity", "gemini")
-    try:
-        found = converted("gemini", file.data(limits), limits)
-    except LeftOutError as error:
-        if str(error) != NO_GEMINI:
-            raise
+    found = converted("gemini", file.data(limits), limits)
+    if not found:
         yield from documents.read(file, limits, kind=kind_named("html"))
         return
     chats: dict[str, list[Document]] = {}

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import string
 import time
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -314,7 +313,7 @@ def filters(
 
 
 def searches_code(context: SearchContext, options: SearchRequest) -> bool:
-    """Whether a search is among source code: by its type, or in collections that are mostly code.
+    """Whether a search is among source code: by its type, or where there is nothing else.
 
     Raises :class:`BadInputError` for a collection that there is not.
     """
@@ -325,26 +324,40 @@ def searches_code(context: SearchContext, options: SearchRequest) -> bool:
     if parsed.types:
         return all(base_type(name) == CODE for name in parsed.types)
     named = [_collection(name, context.collection_names) for name in parsed.collections]
-    filled = [one for one in named or snapshot.collections if snapshot.languages_in(one)]
-    return bool(filled) and all(is_mostly_code(snapshot, one) for one in filled)
+    searched, code = snapshot.visible(named or None) & snapshot.alive, ranked_as_code(context)
+    return code is not None and bool(searched.any()) and bool(code[searched].all())
 
 
-def ranked_as_code(snapshot: Snapshot) -> Mask | None:
-    """bool [documents]: source code, and all of a collection that is mostly source code, its prose,
-    too. ``None`` where there is none."""
+def ranked_as_code(context: SearchContext) -> Mask | None:
+    """bool [documents]: source code, and what else came with it from a source that is mostly source
+    code: the prose of a repository. ``None`` where there is no code.
+
+    In a collection, what came from no source is taken together as if it came from one.
+    """
+    snapshot = context.snapshot
     if CODE not in snapshot.languages:
         return None
-    of_code = [one for one in snapshot.collections if is_mostly_code(snapshot, one)]
-    whole = np.array([one in of_code for one in snapshot.collections], dtype=np.bool_)
-    source = np.array([one == CODE for one in snapshot.languages], dtype=np.bool_)
-    found: Mask = whole[snapshot.collection_codes] | source[snapshot.language_codes]
-    return found
+
+    def found() -> Mask:
+        language = np.array([one == CODE for one in snapshot.languages], dtype=np.bool_)
+        code, living = language[snapshot.language_codes], snapshot.alive
+        groups = snapshot.collection_codes.astype(np.int64) << 32
+        if context.sources is not None:
+            groups |= context.sources(_with_code_and_prose(snapshot))
+        _, group = np.unique(groups, return_inverse=True)
+        there = np.bincount(group[living], minlength=int(group.max(initial=0)) + 1)
+        of_code = np.bincount(group[living & code], minlength=len(there))
+        mask: Mask = code | (2 * of_code > there)[group]
+        return mask
+
+    made: Mask = snapshot.worked_out(f"as code {sorted(context.unnamed)}", found)
+    return made
 
 
-def is_mostly_code(snapshot: Snapshot, collection: str) -> bool:
-    """Whether more than half of a collection's memories are source code."""
-    languages = Counter(snapshot.languages_in(collection))
-    return 2 * languages.get(CODE, 0) > languages.total()
+def _with_code_and_prose(snapshot: Snapshot) -> list[str]:
+    """The collections in which sources differ in what they are."""
+    languages = ((one, snapshot.languages_in(one)) for one in snapshot.collections)
+    return [one for one, known in languages if CODE in known and len(known) > 1]
 
 
 def holds(phrase: Phrase, context: SearchContext, blinding: Blinding) -> Mask:

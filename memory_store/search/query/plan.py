@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -192,9 +191,7 @@ class Search(Struct, frozen=True):
         """
         if not self.recipe.learned or self.plan.mode != "hybrid" or not self.analysis.asks:
             return None
-        of = partial(ranked_as_code, self.snapshot)
-        found: Mask | None = self.snapshot.worked_out("as code", of)
-        return found
+        return ranked_as_code(self.context)
 
     @property
     def lists(self) -> bool:
