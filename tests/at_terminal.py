@@ -20,9 +20,12 @@ def session(
     *,
     echoed: bool = False,
     question: str = ": ",
+    stop_at: str = "",
     sure: bool = True,
 ) -> tuple[str, int]:
     """Run a command, answer its questions in turn: secrets, or echoed; it is ``sure`` to ask.
+
+    Where ``stop_at`` is shown, Ctrl-C is pressed.
 
     Returns all that the terminal showed, and the exit code.
     """
@@ -41,6 +44,9 @@ def session(
         if not piece:
             break
         shown += piece
+        if stop_at and stop_at.encode() in shown:
+            os.write(terminal, b"\x03")
+            stop_at = ""
         if waiting and len(asks.findall(shown)) > answered:
             answered = len(asks.findall(shown))
             while not echoed and termios.tcgetattr(terminal)[3] & termios.ECHO:
