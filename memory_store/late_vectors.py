@@ -17,11 +17,11 @@ from time import monotonic
 
 from memory_store.errors import LockedError, MemoryStoreError
 from memory_store.records import Embedding
+from memory_store.records.pace import Pace
 from memory_store.store import MemoryStore
 
 REST = 0.25  # of the time worked: searches and writes that wait get the processor meanwhile
 LONGEST_REST = 1.0
-SETTLED_SECONDS = 3.0  # before this a pace says nothing about the time left
 AGAIN_SECONDS = 60.0  # between two looks that searches ask for, where the last one found no more
 FINISH_SECONDS = 10.0
 NICENESS = 10  # of 19: behind whatever else this machine does
@@ -45,8 +45,8 @@ class BackgroundEmbedding:
         self._anew = False
         self._running = False
         self._ended = -AGAIN_SECONDS
-        self._rested = self._began = 0.0
-        self._words_per_second: float | None = None
+        self._rested = 0.0
+        self._pace = Pace()
 
     def begin(self) -> None:
         """Embed what lacks vectors. One that is at work begins again with the newest."""
@@ -76,8 +76,7 @@ class BackgroundEmbedding:
 
     def seconds_left(self, words: int) -> float | None:
         """How long so many words will take; ``None`` while that is not known."""
-        pace = self._words_per_second
-        return words / pace if pace else None
+        return self._pace.seconds(words)
 
     def _run(self) -> None:
         _step_back()
@@ -99,14 +98,12 @@ class BackgroundEmbedding:
         with self._lock:
             self._running = self._anew and not self._stopped.is_set()
             self._anew = False
-            self._ended = self._rested = self._began = monotonic()
+            self._ended = self._rested = monotonic()
+            self._pace = Pace()
             return self._running
 
     def _at(self, now: Embedding) -> None:
-        """Learn the pace, rests counted in."""
-        spent = monotonic() - self._began
-        if now.words_done and spent > SETTLED_SECONDS:
-            self._words_per_second = now.words_done / spent
+        self._pace.at(now.words_done)
 
     def _breathe(self) -> None:
         """Rest for a share of the time worked since the last rest.

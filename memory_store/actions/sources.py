@@ -15,7 +15,7 @@ from memory_store.errors import BadInputError, NotFoundError
 from memory_store.importing.git import behind
 from memory_store.importing.ledger import left_out
 from memory_store.paths import home_path
-from memory_store.records import ImportReport, SourceInfo, unheard
+from memory_store.records import Embedding, ImportReport, Progress, SourceInfo, unheard
 from memory_store.records.degraded import Code, Degraded
 from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.rows import Origin
@@ -95,13 +95,17 @@ def watch(
     rescan: float = RESCAN,
     stopped: Callable[[], bool] = lambda: False,
     prune: bool = True,
+    progress: Progress = unheard,
+    embedding: Callable[[Embedding], None] = unheard,
     **options: Any,
 ) -> Iterator[ImportReport]:
     """Import paths, or every known source, and then what changes in them, until ``stopped``.
 
     Yields the report of the first import, and of each later one that did something. A change is
     written within two seconds, by words and topics; vectors follow. Memories whose file is gone go
-    to the trash (``prune``). Keywords are the other fields of :class:`ImportRequest`.
+    to the trash (``prune``). ``progress`` is called with the file that the first import is at,
+    ``embedding`` with how many memories have their vectors. Keywords are the other fields of
+    :class:`ImportRequest`.
     Raises ExtraMissingError without ``watchfiles``.
     """
     from memory_store.actions.writes import embedded_now, imported
@@ -117,14 +121,14 @@ def watch(
 
     def embed(breath: Callable[[], None]) -> Sequence[str]:
         with vault_faults(vault.path):
-            return embedded_now(opened, unheard, breath)
+            return embedded_now(opened, embedding, breath)
 
     def known() -> list[str]:
         with vault_faults(vault.path), vault.gate.entered():
             found = read_sources(vault.reader(), vault.keyring)
             return [one.path for one in found if left_out(vault, one) is None]
 
-    calls = watcher.Calls(run, known, embed, vault.path.resolve(), stopped)
+    calls = watcher.Calls(run, known, embed, vault.path.resolve(), stopped, progress)
     return watcher.watch(calls, ImportRequest.of_paths(paths, prune=prune, **options), rescan)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_store.cli.options import json_option
-from memory_store.cli.progress import Progress
+from memory_store.cli.progress import KEPT, Progress
 from memory_store.cli.rows import write_json
 from memory_store.cli.vault_argument import VaultCommand, VaultPath, database_argument
 
@@ -50,7 +50,7 @@ def copy(
     """
     from memory_store.vault.storage.transfer import copy_vault
 
-    with Progress() as progress, ExitStack() as stack:
+    with Progress(f"{KEPT}: run it again") as progress, ExitStack() as stack:
         followed = follow or until_idle
         wanted = stack.enter_context(_cut_over(progress, until_idle)) if followed else None
         copied = copy_vault(database, target, progress, wanted)

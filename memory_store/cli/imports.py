@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,7 @@ from memory_store.cli.options import (
     text_or_stdin,
     vault_command,
 )
-from memory_store.cli.progress import Progress
+from memory_store.cli.progress import KEPT, Progress
 from memory_store.cli.rows import write_answer, write_json
 from memory_store.cli.terminal import memories, printable_line
 from memory_store.cli.vault_argument import VaultCommand
@@ -56,7 +56,7 @@ class ImportCommand(VaultCommand):
     def show(self, steps: KeptSteps, given: Mapping[str, Any]) -> None:
         """Show what a keeper says of an import."""
         chosen = {name: given[name] for name in ("dry_run", "verbose", "as_json")}
-        report = partial(_report_of, steps, given["paths"])
+        report = partial(_only_report, steps, given["paths"])
         _show(report, given["database"], kept_open=True, **chosen)
 
 
@@ -147,19 +147,25 @@ def import_(
     _show(run, store.path, dry_run=request.dry_run, verbose=verbose, as_json=as_json)
 
 
-def _report_of(steps: KeptSteps, paths: Sequence[Path], heard: Heard) -> ImportReport:
-    """What a keeper reports in the end; all that it says before is ``heard``."""
+def reports_of(steps: KeptSteps, paths: Sequence[Path], heard: Heard) -> Iterator[ImportReport]:
+    """What a keeper reports; all else that it says is ``heard``."""
     for name, said in steps:
         if name == "report":
-            return kept_report(said[0], paths)
+            yield _kept_report(said[0], paths)
+            continue
         if name == "progress":
             said[0] = _as_typed(said[0], paths)
         kind = KINDS.get(name)
         heard(name, *(said if kind is None else [convert(said[0], kind)]))
+
+
+def _only_report(steps: KeptSteps, paths: Sequence[Path], heard: Heard) -> ImportReport:
+    for report in reports_of(steps, paths, heard):
+        return report
     raise LockedError("the vault was locked meanwhile")
 
 
-def kept_report(said: Any, paths: Sequence[Path]) -> ImportReport:
+def _kept_report(said: Any, paths: Sequence[Path]) -> ImportReport:
     """A keeper's report; what it names below ``paths`` is named as these were typed."""
     report = convert(said, ImportReport)
     return replace(
@@ -304,7 +310,9 @@ def reindex(
     something is done; with --all everything, which mends entries that verify found to differ from
     their memories. If you stop it, run it again to go on.
     """
-    with Progress() as progress:
+    again = f"memory-store reindex{typed_vault(store.path)}"
+    anew = " --all, which begins anew" if whole else ""
+    with Progress(f"{KEPT}: {again}{anew}") as progress:
         renewed = store.reindex(
             collection=collection, embedder=embedder, whole=whole, progress=progress
         )

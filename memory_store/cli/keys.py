@@ -25,7 +25,7 @@ from memory_store.cli.options import (
     unlocked,
     vault_command,
 )
-from memory_store.cli.progress import Progress
+from memory_store.cli.progress import KEPT, Progress
 from memory_store.cli.rows import write_answer, write_json
 from memory_store.cli.terminal import SHORT_ID, printable_line
 from memory_store.cli.vault_argument import VaultCommand, database_argument
@@ -172,7 +172,7 @@ def rotate(store: MemoryStore, collections: tuple[str, ...], root: bool, as_json
     if root and collections:
         raise BadInputError("--root seals everything anew: name no collection", "root")
     replaced: dict[str, Any] = _replace_root(store, quiet=as_json) if root else {}
-    with Progress() as progress:
+    with Progress(_go_on(store)) as progress:
         done = store.keys.rotate(*collections, progress=progress)
     write_answer(as_json, {**replaced, "rotated": done} if root else done, map(_rotated, done))
 
@@ -307,11 +307,15 @@ def revoke(store: MemoryStore, name: str, collection: str | None, as_json: bool)
 
     The member may have copied what was shared until now. If you stop it, go on with: keys rotate.
     """
-    with Progress() as progress:
+    with Progress(_go_on(store)) as progress:
         done = store.keys.revoke(name, collection, progress=progress)
     member = printable_line(name)
     lines = (f"{printable_line(one.name or '')} is shared with {member} no longer" for one in done)
     write_answer(as_json, done, lines)
+
+
+def _go_on(store: MemoryStore) -> str:
+    return f"{KEPT}: memory-store keys rotate{typed_vault(store.path)}"
 
 
 def _shared(holder: Holder) -> str:

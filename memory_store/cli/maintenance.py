@@ -24,7 +24,7 @@ from memory_store.cli.options import (
     vault_command,
     with_store,
 )
-from memory_store.cli.progress import Progress
+from memory_store.cli.progress import KEPT, Progress
 from memory_store.cli.rows import write_answer, write_json, write_rows
 from memory_store.cli.terminal import BOLD, DIM, colour_wanted, in_units, printable_line, styled
 from memory_store.cli.vault_argument import VaultCommand, database_argument
@@ -278,7 +278,8 @@ def _change(store: MemoryStore, name: str, value: str | None) -> None:
         )
     if value is None:
         raise BadInputError("settings topics: say table or memory", "value")
-    with Progress() as progress:
+    again = f"memory-store settings{typed_vault(store.path)} topics {value}"
+    with Progress(f"{KEPT}: {again}") as progress:
         erased = store.set_topics(value, progress=progress)
     if value == "memory" and not erased:
         click.echo(

@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from memory_store.cli.failures import EXIT_INTERRUPTED
 from memory_store.cli.terminal import bar, columns, printable_line, shortened
+from memory_store.records.pace import Pace
 
 if TYPE_CHECKING:
     from memory_store.records import Embedding
 
 REDRAW_SECONDS = 0.1
 LOG_SECONDS = 10.0  # between two lines where stderr is no terminal; short commands write none
-SETTLE_SECONDS = 2.0  # before this a rate says nothing about the time left
 BAR_CELLS = 16
 STOP_IT = "Stop it at any moment (Ctrl-C): memory-store reindex goes on."
 KEPT_OPEN = "You need not wait (Ctrl-C): the process that keeps the vault open goes on."
+KEPT = "What was done is kept. To go on"
 MANY_FILES = 64  # those of one batch; fewer are embedded in seconds
 
 
@@ -32,23 +34,28 @@ class Progress:
     Where stderr is no terminal, ``120 of 400 · 38/s · 7 s left`` is a line every ten seconds.
 
     An instance is called as ``progress(name, done, total)``: what is being worked on, and how
-    much of it all is done. ``total`` may be ``None``.
+    much of it all is done. ``total`` may be ``None``. ``stopped`` is what Ctrl-C says, after how
+    far it was: what is kept, and how to go on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stopped: str = "") -> None:
+        self._stopped = stopped
         self._shown = sys.stderr.isatty()
         self._drawn = 0.0 if self._shown else time.monotonic()
-        self._done = -1
-        self._start = (0, 0.0)
-        self._words_before: int | None = None
+        self._pace, self._word_pace = Pace(), Pace()
         self._files = (0, 0)
         self._announced = False
 
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.clear()
+        if self._stopped and kind is KeyboardInterrupt:
+            done, total = self._files
+            far = f" at {done:,} of {total:,}" if total else ""
+            click.echo(f"Stopped{far}. {self._stopped}", err=True)
+            sys.exit(EXIT_INTERRUPTED)
 
     def __call__(
         self,
@@ -66,27 +73,19 @@ class Progress:
         """
         self._files = (done, total or 0)
         now = time.monotonic()
-        by_words = self._words_before is not None
-        if done < self._done or self._done < 0 or by_words != (words is not None):
-            self._start = (done, now)
-            self._words_before = words[0] if words is not None else None
-        self._done = done
+        self._pace.at(done, now)
+        if words is not None:
+            self._word_pace.at(words[0], now)
         if now - self._drawn < (REDRAW_SECONDS if self._shown else LOG_SECONDS):
             return
         self._drawn = now
-        before, started = self._start
-        since = (done - before, now - started)
-        left = None
-        if words is not None and words[0] > (self._words_before or 0):
-            share = (words[1] - words[0]) / (words[0] - (self._words_before or 0))
-            left = share * since[1]
+        left = None if words is None else self._word_pace.seconds(words[1] - words[0])
+        rate = self._pace.rate()
         if not self._shown:
-            figures = _figures(done, total, *since, left)
+            figures = _figures(done, total, rate, left)
             click.echo(f"{figures} · {logged}" if logged else figures, err=True)
             return
-        line = progress_line(name, done, total, *since, left)
-        sys.stderr.write(f"\r\x1b[K{shortened(line, columns() - 1)}")
-        sys.stderr.flush()
+        self._write(progress_line(name, done, total, rate, left))
 
     def embedded(self, done: int, total: int) -> None:
         """So many windows of a batch have vectors. Says at the first one why this takes long."""
@@ -129,8 +128,11 @@ class Progress:
         """Draw these words as the line, on a terminal."""
         if self._shown:
             self._drawn = time.monotonic()
-            sys.stderr.write(f"\r\x1b[K{shortened(words, columns() - 1)}")
-            sys.stderr.flush()
+            self._write(words)
+
+    def _write(self, line: str) -> None:
+        sys.stderr.write(f"\r\x1b[K{shortened(line, columns() - 1)}")
+        sys.stderr.flush()
 
     def clear(self) -> None:
         """Take the line away, before something else is printed."""
@@ -140,27 +142,19 @@ class Progress:
 
 
 def progress_line(
-    name: str,
-    done: int,
-    total: int | None,
-    since: int,
-    seconds: float,
-    left: float | None = None,
+    name: str, done: int, total: int | None, rate: float | None, left: float | None = None
 ) -> str:
-    """The words of the line: ``since`` of the ``done`` steps took ``seconds``.
+    """The words of the line: ``rate`` steps are done in a second.
 
     ``left`` are the seconds that are left, where they do not follow from the steps.
     """
-    parts = [_figures(done, total, since, seconds, left), printable_line(name)]
+    parts = [_figures(done, total, rate, left), printable_line(name)]
     drawn = f"{bar(done / total, BAR_CELLS)} " if total else ""
     return drawn + " · ".join(part for part in parts if part)
 
 
-def _figures(
-    done: int, total: int | None, since: int, seconds: float, left: float | None = None
-) -> str:
+def _figures(done: int, total: int | None, rate: float | None, left: float | None = None) -> str:
     parts = [f"{done:,} of {total:,}" if total else f"{done:,}"]
-    rate = since / seconds if seconds >= SETTLE_SECONDS else 0.0
     if rate:
         parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
         if total and done < total:

@@ -6,7 +6,7 @@ Boundary: a log is kept, so that it gets figures alone; the names of files are s
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import strftime
@@ -15,15 +15,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memory_store.cli.imports import (
+    Heard,
     ImportCommand,
-    kept_report,
     print_degraded,
     print_names,
     print_reasons,
     report_object,
+    reports_of,
 )
 from memory_store.cli.options import TYPE_NAMES, Steps, go_on_beside, json_option, vault_command
+from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_rows
+from memory_store.cli.terminal import printable_line
 from memory_store.records import ImportReport
 
 if TYPE_CHECKING:
@@ -36,8 +39,8 @@ class WatchCommand(ImportCommand):
 
     def show(self, steps: KeptSteps, given: Mapping[str, Any]) -> None:
         """Show the reports that a keeper makes."""
-        reports = (kept_report(said[0], given["paths"]) for _, said in steps)
-        _show(reports, as_json=given["as_json"])
+        paths = given["paths"]
+        _show(partial(reports_of, steps, paths), paths, as_json=given["as_json"])
 
 
 @vault_command(cls=WatchCommand)
@@ -84,28 +87,63 @@ def watch(
     """
     beside = go_on_beside()
     named = paths if beside is None else [one.absolute() for one in paths]
-    begun = partial(store.watch, named, topics=topic, embed=not no_embed, **options)
+
+    def run(heard: Heard, **stopped: Any) -> Iterator[ImportReport]:
+        return store.watch(
+            named,
+            topics=topic,
+            embed=not no_embed,
+            progress=partial(heard, "progress"),
+            embedding=partial(heard, "embedding"),
+            **options,
+            **stopped,
+        )
+
     if beside is None:
-        _show(begun(), as_json=as_json)
+        _show(run, paths, as_json=as_json)
         return
 
-    def run(step: Callable[..., None], stopped: Callable[[], bool]) -> None:
-        for report in begun(stopped=stopped):
+    def follow(step: Callable[..., None], stopped: Callable[[], bool]) -> None:
+        for report in run(step, stopped=stopped):
             step("report", report)
 
-    beside.append(Steps(run))
+    beside.append(Steps(follow))
 
 
-def _show(reports: Iterator[ImportReport], *, as_json: bool) -> None:
-    try:
-        for report in reports:
-            if as_json:
-                write_rows("nl", [report_object(report, False)], ())
-                sys.stdout.flush()
+def _show(
+    run: Callable[[Heard], Iterator[ImportReport]], paths: Sequence[Path], *, as_json: bool
+) -> None:
+    on_terminal = sys.stderr.isatty()
+    with Progress() as progress:
+
+        def heard(name: str, *said: Any) -> None:
+            if not on_terminal:
+                return
+            if name == "progress":
+                progress(*said)
+            elif said[0].left:
+                progress.embedding(*said)
             else:
-                _print(report)
-    except KeyboardInterrupt:
-        click.echo("Stopped. What was imported is kept.", err=True)
+                progress.clear()
+
+        first = True
+        try:
+            for report in run(heard):
+                progress.clear()
+                if as_json:
+                    write_rows("nl", [report_object(report, False)], ())
+                    sys.stdout.flush()
+                else:
+                    _print(report)
+                if first and on_terminal:
+                    named = " ".join(map(str, paths)) or "every known source"
+                    click.echo(
+                        f"Following {printable_line(named)} until you press Ctrl-C.", err=True
+                    )
+                first = False
+        except KeyboardInterrupt:
+            progress.clear()
+            click.echo("Stopped. What was imported is kept.", err=True)
 
 
 def _print(report: ImportReport) -> None:
@@ -116,6 +154,7 @@ def _print(report: ImportReport) -> None:
         print_names("gone, now in the trash", report.forgotten, False)
         print_names("gone from its source, kept here", report.vanished, False)
     gone = f", gone and kept {len(report.vanished)}" if report.vanished else ""
-    click.echo(f"{strftime('%H:%M:%S')} {report.summary()}{gone}")
+    counts = [part for part in f"{report.summary()}{gone}".split(", ") if part.split()[-1] != "0"]
+    click.echo(f"{strftime('%H:%M:%S')} {', '.join(counts) or 'nothing to import yet'}")
     sys.stdout.flush()
     print_degraded(report.degraded)

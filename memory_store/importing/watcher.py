@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
+from stat import S_ISDIR
 from time import monotonic, time
 
 from msgspec import Struct
@@ -25,25 +26,29 @@ from memory_store.errors import BadInputError, BusyError, ExtraMissingError, Sto
 from memory_store.importing.folder_names import is_passed_over
 from memory_store.importing.job import ImportJob, ImportRequest
 from memory_store.importing.source_file import NOT_THERE, SourceFile
-from memory_store.records import ImportReport
+from memory_store.records import ImportReport, Progress, unheard
 
 EXTRA = "pip install 'datasette-hybrid[watch]'"
 SETTLED = 0.4  # seconds that a file has not been written to before it is read
 GONE = 1.0  # seconds that a file is missing before it counts as gone: editors replace files
 AGAIN = 5.0  # seconds until the next try where the vault could not be written
 GATHERED = 0.2  # seconds in which events become one look
-POLLED = 0.25  # seconds between two looks at named files, and at whether to stop
+POLLED = 0.25  # seconds between two looks at what is named, and at whether to stop
+AWAY = "not there now; its memories are kept, and it is followed again when it is back"
 VAULT_PARTS = ("", "-wal", "-shm", "-journal")
 
 Signature = tuple[int, int, int]
 """Time stamp, size and number of a file: what differs when it was written or replaced."""
+Identity = tuple[int, int]
+"""Device and number of a folder: what differs when another takes its place."""
 
 
 class Calls(Struct, frozen=True):
     """What a watcher asks of the store.
 
     ``sources`` are the paths that an import without a path reads again. ``embed`` gives vectors to
-    what has none and calls its argument often. ``stopped`` says whether to end.
+    what has none and calls its argument often. ``stopped`` says whether to end. ``progress`` is
+    called with the file that the first import is at.
     """
 
     run: Callable[[ImportJob], ImportReport]
@@ -51,6 +56,7 @@ class Calls(Struct, frozen=True):
     embed: Callable[[Callable[[], None]], Sequence[str]]
     vault: Path
     stopped: Callable[[], bool]
+    progress: Progress = unheard
 
 
 def watch(calls: Calls, request: ImportRequest, rescan: float) -> Iterator[ImportReport]:
@@ -87,6 +93,7 @@ class _Watcher:
         self._next = monotonic()
         self._to_embed = request.embed
         self._said: set[object] = set()
+        self._failing: frozenset[tuple[str, str]] = frozenset()  # what the last look could not read
         self._deaf = ""
 
     def paths(self) -> list[str]:
@@ -98,17 +105,17 @@ class _Watcher:
         first = True
         while not self._calls.stopped():
             paths = self.paths()
-            with self._listening([path for path in paths if os.path.isdir(path)]):
-                there = [os.path.isdir(path) for path in paths]
+            listened = _folders(paths)
+            with self._listening(list(listened)):
                 while not self._calls.stopped():
-                    report = self._new(self._look(gone=first), paths, first=first)
+                    report = self._new(self._look(first=first), paths, first=first)
                     if first or _did_something(report):
                         yield report
                     first = False
                     self._embed()
-                    self._wait(paths)
-                    if paths != self.paths() or there != [os.path.isdir(path) for path in paths]:
-                        break  # a source more or less, a drive that came or went: listen anew
+                    self._wait(paths, listened)
+                    if paths != self.paths() or listened != _folders(paths):
+                        break  # a source more or less, a folder that came or went: listen anew
 
     @contextmanager
     def _listening(self, folders: Sequence[str]) -> Iterator[None]:
@@ -149,7 +156,7 @@ class _Watcher:
             return False
         return not is_passed_over(name)
 
-    def _look(self, *, gone: bool) -> ImportReport:
+    def _look(self, *, first: bool) -> ImportReport:
         """Import what is new and has settled, and plan the next look."""
         began, now = monotonic(), time()
         there: set[Path] = set()
@@ -180,7 +187,8 @@ class _Watcher:
             request=self._request,
             embedded_later=True,
             changed=changed,
-            gone=gone or bool(long_missing and not self._unread),
+            progress=self._calls.progress if first else unheard,
+            gone=first or bool(long_missing and not self._unread),
         )
         try:
             report = self._calls.run(job)
@@ -207,7 +215,9 @@ class _Watcher:
     def _new(self, report: ImportReport, paths: Sequence[str], *, first: bool) -> ImportReport:
         """A report less what earlier ones said, and less what was removed before it was read."""
         degraded = (*report.degraded, *([self._deaf] if self._deaf else []))
-        failures = self._unsaid([one for one in report.failures if not _went(one, paths)])
+        found = [_said(one, paths) for one in report.failures if not _went(one, paths)]
+        failures = tuple(one for one in found if one not in self._failing)
+        self._failing = frozenset(found)
         return replace(
             report,
             failed=len(failures),
@@ -238,8 +248,8 @@ class _Watcher:
         except _LookDueError:
             return
 
-    def _wait(self, paths: Sequence[str]) -> None:
-        """Wait for an event, a change of a named file, or the time of the next look."""
+    def _wait(self, paths: Sequence[str], listened: Mapping[str, Identity]) -> None:
+        """Wait for an event, a change of what is named, or the time of the next look."""
         files = [Path(path) for path in paths if os.path.isfile(path)]
         self._event.wait(GATHERED)
         while monotonic() < self._next and not self._calls.stopped():
@@ -247,12 +257,34 @@ class _Watcher:
                 return
             if any(_signature(file) != self._read.get(file) for file in files):
                 return
+            if listened != _folders(paths):
+                return
 
 
 def _went(failure: tuple[str, str], paths: Sequence[str]) -> bool:
     """Whether a file was removed just before it was read. A source that is gone is a failure."""
+    return failure[1] == NOT_THERE and not _is_source(failure[0], paths)
+
+
+def _said(failure: tuple[str, str], paths: Sequence[str]) -> tuple[str, str]:
+    """A failure as it is reported: of a source that is gone, with what comes of its memories."""
     name, reason = failure
-    return reason == NOT_THERE and os.path.realpath(os.path.expanduser(name)) not in paths
+    return (name, AWAY) if reason == NOT_THERE and _is_source(name, paths) else failure
+
+
+def _is_source(name: str, paths: Sequence[str]) -> bool:
+    return os.path.realpath(os.path.expanduser(name)) in paths
+
+
+def _folders(paths: Sequence[str]) -> dict[str, Identity]:
+    """The folders among these paths that are there. One in the place of another is not the same."""
+    found = {}
+    for path in paths:
+        with suppress(OSError):
+            status = os.stat(path)
+            if S_ISDIR(status.st_mode):
+                found[path] = status.st_dev, status.st_ino
+    return found
 
 
 def _signature(path: Path) -> Signature | None:

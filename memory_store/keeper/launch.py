@@ -8,8 +8,8 @@ out of its environment.
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,7 +19,8 @@ from memory_store.configuration import chosen
 from memory_store.errors import BadInputError, StorageError
 from memory_store.keeper.address import LONGEST, NOT_HERE, SUPPORTED, folder, socket_of
 from memory_store.keeper.client import KEY_FILE_VARIABLE
-from memory_store.searchers.wire import Stream, receive, send, send_bytes
+from memory_store.processes import Child, send_bytes, variables_without
+from memory_store.searchers.wire import receive, send
 from memory_store.store import MemoryStore, Opening
 
 COMMAND = (sys.executable, "-P", "-m", "memory_store.keeper_process")
@@ -66,32 +67,20 @@ def start(store: MemoryStore, key_file: Path | None, *, idle: float, longest: fl
     socket = socket_for(store.path)
     named = (key_file, chosen(KEY_FILE_VARIABLE))
     key_files = tuple(os.path.realpath(os.path.expanduser(one)) for one in named if one)
-    process = subprocess.Popen(
-        COMMAND,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        bufsize=0,
-        cwd="/",
-        start_new_session=True,
-        env={name: value for name, value in os.environ.items() if name not in SECRETS},
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    asked: Stream = process.stdin  # type: ignore[assignment]
-    answered: Stream = process.stdout  # type: ignore[assignment]
+    variables = variables_without(*SECRETS)
+    child = Child(*COMMAND, variables=variables, cwd="/", start_new_session=True)
 
     def lend(opening: Opening, root: bytearray) -> None:
         here = replace(opening, path=opening.path.resolve())
-        send(asked, Kept(here, socket, key_files, idle, longest))
-        send_bytes(asked, root)
+        send(child.asked, Kept(here, socket, key_files, idle, longest))
+        send_bytes(child.asked, root)
 
-    with process.stdin, process.stdout:
+    with closing(child.asked), closing(child.answered):
         try:
             store.lend(lend)
-            said = receive(answered)
+            said = receive(child.answered)
         except (OSError, EOFError):
-            process.kill()
-            process.wait()
+            child.end()
             said = "it ended while it started"
     if said != READY:
         raise StorageError(f"the process that is to keep {store.path} open did not start: {said}")

@@ -20,7 +20,8 @@ from memory_store.crypto.keys import SecretKey
 from memory_store.errors import MemoryStoreError
 from memory_store.keeper.launch import READY, Kept
 from memory_store.keeper_process.server import Server
-from memory_store.searchers.wire import Stream, receive, receive_bytes, send
+from memory_store.processes import Stream
+from memory_store.searchers.wire import receive, receive_root, send
 from memory_store.session.unlock import open_with_root
 from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
@@ -42,9 +43,7 @@ def main() -> int:
             os.dup2(nothing.fileno(), descriptor)
     threading.excepthook = lambda _: None  # a traceback may quote a memory
     kept: Kept = receive(asked)
-    received = receive_bytes(asked)
-    root = SecretKey(received)
-    received[:] = bytes(len(received))
+    root = receive_root(asked)
     threading.Thread(target=_load_assistants, name="loading", daemon=True).start()
     try:
         with _opened(kept, root) as store, Server(store, kept) as server:
@@ -52,7 +51,7 @@ def main() -> int:
             gc.freeze()  # what is there now stays: no use in looking through it again and again
             send(answered, READY)
             for pipe in (asked, answered):
-                pipe.close()  # type: ignore[attr-defined]
+                pipe.close()
             server.serve()
     except (MemoryStoreError, OSError, sqlite3.Error) as error:
         _say(answered, str(error))

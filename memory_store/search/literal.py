@@ -35,7 +35,7 @@ from memory_store.search.explain.literal_verdict import (
 )
 from memory_store.search.opening import Opening, conditions
 from memory_store.search.paging import coming
-from memory_store.search.query.analysis import Analysis, Blinding, filters
+from memory_store.search.query.analysis import Analysis, Blinding, filters, ranked_as_code
 from memory_store.search.query.holders import Holders
 from memory_store.search.query.language import option_filters
 from memory_store.search.query.patterns import PATTERNS, Pattern
@@ -114,12 +114,17 @@ def _left(left: int, *, narrowed: bool) -> Degraded:
 def _try(
     pattern: Pattern, search: Search, chosen: Sequence[Candidate], opening: Opening
 ) -> tuple[list[Scored], dict[int, tuple[Match, ...]]]:
-    """Open candidates and try the pattern on each: those that match, and with what."""
+    """Open candidates and try the pattern on each: those that match, and with what.
+
+    The title of a note is tried, too; that of a repository's file is its name, and no text.
+    """
+    of_code = ranked_as_code(search.context)
     keep = conditions(search.analysis.parsed, search.options.conditions, search.trace)
     found, matched = [], {}
     for some in _batches(chosen):
         for one in opening.open(some):
-            matches = pattern.found(one.opened)
+            titled = of_code is None or not of_code[one.candidate.ordinal]
+            matches = pattern.found(one.opened, titled=titled)
             if matches is None:
                 search.trace.drop(one.opened.id, "the pattern matches nothing in it")
             elif keep is None or keep(one.opened):

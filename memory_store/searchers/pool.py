@@ -8,10 +8,7 @@ gone.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import pickle
-import subprocess
 import sys
 import threading
 from collections import deque
@@ -20,16 +17,9 @@ from concurrent.futures import Future
 from time import monotonic
 
 from memory_store.errors import LockedError
+from memory_store.processes import Child, send_bytes, variables_without
 from memory_store.records import SearchRequest, SearchResponse
-from memory_store.searchers.wire import (
-    Outcome,
-    Question,
-    Stream,
-    View,
-    receive,
-    send,
-    send_bytes,
-)
+from memory_store.searchers.wire import Outcome, Question, View, receive, send
 from memory_store.store import MemoryStore, Opening
 
 COMMAND = (sys.executable, "-P", "-m", "memory_store.searchers.process")
@@ -51,17 +41,7 @@ class SearchProcess:
 
     def __init__(self, store: MemoryStore) -> None:
         self.begun = monotonic()
-        self._process = subprocess.Popen(
-            COMMAND,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            env={name: value for name, value in os.environ.items() if name not in SECRETS},
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._questions: Stream = self._process.stdin  # type: ignore[assignment]
-        self._outcomes: Stream = self._process.stdout  # type: ignore[assignment]
+        self._child = Child(*COMMAND, variables=variables_without(*SECRETS))
         self._store = store
         self._asked: deque[Future[Outcome]] = deque()
         self._asking = threading.Lock()
@@ -75,11 +55,11 @@ class SearchProcess:
         """
 
         def lend(opening: Opening, root: bytearray) -> None:
-            send(self._questions, opening)
-            send_bytes(self._questions, root)
+            send(self._child.asked, opening)
+            send_bytes(self._child.asked, root)
 
         self._store.lend(lend)
-        receive(self._outcomes)
+        receive(self._child.answered)
         self._listener.start()
 
     def ask(self, question: Question) -> Outcome:
@@ -92,24 +72,21 @@ class SearchProcess:
             if self._ended:
                 raise EOFError
             self._asked.append(outcome)
-            send(self._questions, question)
+            send(self._child.asked, question)
         return outcome.result(LONGEST)
 
     def kill(self) -> None:
         """End it at once, and wait until it has."""
-        self._process.kill()
-        self._process.wait()
+        self._child.process.kill()
         if self._listener.is_alive():
             self._listener.join()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError):  # what was not written need not be any more
-                pipe.close()  # type: ignore[union-attr]
+        self._child.end()
 
     def _listen(self) -> None:
         """Hand out answers until there are no more. At the end no caller is left waiting."""
         try:
             while True:
-                outcome = receive(self._outcomes)
+                outcome = receive(self._child.answered)
                 self._asked.popleft().set_result(outcome)
         except (OSError, EOFError, pickle.UnpicklingError):
             return  # gone, or no answers: those who wait get an error below

@@ -12,19 +12,10 @@ import gc
 import os
 import signal
 import sys
-from typing import Any
 
-from memory_store.crypto.keys import SecretKey
 from memory_store.errors import MemoryStoreError
-from memory_store.searchers.wire import (
-    READY,
-    Outcome,
-    Question,
-    Stream,
-    receive,
-    receive_bytes,
-    send,
-)
+from memory_store.processes import Stream, pipes
+from memory_store.searchers.wire import READY, Outcome, Question, receive, receive_root, send
 from memory_store.session.unlock import open_with_root
 from memory_store.store import MemoryStore, Opening
 
@@ -36,7 +27,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's: it ends us
     with contextlib.suppress(AttributeError, OSError):  # not everywhere, nor always allowed
         os.nice(NICENESS)
-    asked, answered = _pipes()
+    asked, answered = pipes()
     try:
         store = _opened(asked)
         store.warm()
@@ -48,21 +39,9 @@ def main() -> int:
         return 0
 
 
-def _pipes() -> tuple[Stream, Stream]:
-    """Where questions come from and answers go to; what anybody prints goes to standard error."""
-    asked: Any = os.fdopen(os.dup(0), "rb", buffering=0)
-    answered: Any = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    return asked, answered
-
-
 def _opened(asked: Stream) -> MemoryStore:
     opening: Opening = receive(asked)
-    received = receive_bytes(asked)
-    root = SecretKey(received)
-    received[:] = bytes(len(received))
+    root = receive_root(asked)
     vault = open_with_root(opening.path, opening.principal, root, opening.access, opening.pin)
     return MemoryStore(vault, embedder=opening.embedder, expander=opening.expander)
 

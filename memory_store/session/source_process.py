@@ -1,34 +1,30 @@
 """A second process that reads source code for a large import: ``SourceProcess`` starts and asks it.
 
-Boundary: the process gets opened texts through a pipe that no other process can open, and gives
-back what needs no key; it has none, nor the variables of the environment that could hold a secret.
-It writes no file and leaves no core dump. It ends when the import does, however that ends.
+Boundary: the process gets opened texts, and gives back what needs no key; it has none, nor another
+secret (see ``processes``). It writes no file and leaves no core dump. It ends when the import does,
+however that ends.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
-import subprocess
 import sys
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import IO
 
 from msgspec import MsgspecError, Struct, msgpack
 
+from memory_store.processes import Child, Stream, pipes, reader, receive_bytes, send_bytes
 from memory_store.records import Memory
 from memory_store.session.source_parts import PartsOf, SourceParts, source_parts
 from memory_store.text.name_counts import NameCounter
 
 TOGETHER = 4  # files a message: what the last ones of a batch are waited for
 AHEAD = 3  # messages that are sent before they are answered, so that it need not wait for this one
-KEPT = ("PATH", "HOME", "SYSTEMROOT", "APPDATA", "LOCALAPPDATA", "XDG_CACHE_HOME")
-LENGTH = 8  # bytes
 
 _memories = msgpack.Decoder(list[Memory])
 _parts = msgpack.Decoder(list[SourceParts])
@@ -48,7 +44,7 @@ class SourceProcess:
 
     def __init__(self, here: PartsOf) -> None:
         self._here = here
-        self._process: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
         self._asking = Thread(target=self._ask, name="source-process", daemon=True)
         self._waiting = SimpleQueue[_Asked | None]()
         self._asked: dict[str, tuple[_Asked, int]] = {}
@@ -56,8 +52,8 @@ class SourceProcess:
 
     def begin(self, memories: Sequence[Memory]) -> None:
         """Have files of source code read in their order, without waiting."""
-        if self._process is None:
-            self._process = _begun()
+        if self._child is None:
+            self._child = reader(__name__)
             self._asking.start()
         batch: list[_Asked] = []
         new = [one for one in memories if one.id not in self._asked]
@@ -89,8 +85,8 @@ class SourceProcess:
         for asked, _ in self._asked.values():
             asked.parts.cancel()
         self._waiting.put(None)
-        if self._process is not None:
-            self._process.kill()
+        if self._child is not None:
+            self._child.process.kill()
             self._asking.join()
         self._asked.clear()
         self._made.clear()
@@ -98,19 +94,19 @@ class SourceProcess:
     def _ask(self) -> None:
         """Ask the process until there is nothing more to come, or it fails: what it has not begun
         then is made here."""
-        sent, process = deque[_Asked](), self._process
-        assert process is not None
+        sent, child = deque[_Asked](), self._child
+        assert child is not None
         try:
             with contextlib.suppress(OSError, EOFError, MsgspecError):
-                while self._sends(process, sent):
-                    found = _parts.decode(_receive(process.stdout))
+                while self._sends(child.asked, sent):
+                    found = _parts.decode(receive_bytes(child.answered))
                     sent.popleft().parts.set_result(found)
         finally:
             for asked in sent:
                 asked.parts.set_exception(EOFError())
-            _end(process)
+            child.end()
 
-    def _sends(self, process: subprocess.Popen[bytes], sent: deque[_Asked]) -> bool:
+    def _sends(self, stream: Stream, sent: deque[_Asked]) -> bool:
         """Send what waits, :data:`AHEAD` of the answers. False once nothing more will come."""
         while len(sent) < AHEAD:
             try:
@@ -127,51 +123,16 @@ class SourceProcess:
                 asked.parts.set_exception(error)
                 continue
             sent.append(asked)
-            _send(process.stdin, said)
+            send_bytes(stream, said)
         return True
 
 
-def _begun() -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-E", "-P", "-m", __name__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,  # an error may quote a text
-        env={name: os.environ[name] for name in KEPT if name in os.environ},
-    )
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    for pipe in (process.stdin, process.stdout):
-        with contextlib.suppress(OSError):  # what was not written need not be any more
-            pipe.close()  # type: ignore[union-attr]
-    process.wait()
-
-
-def _send(stream: IO[bytes] | None, data: bytes) -> None:
-    assert stream is not None
-    stream.write(len(data).to_bytes(LENGTH, "big"))
-    stream.write(data)
-    stream.flush()
-
-
-def _receive(stream: IO[bytes] | None) -> bytes:
-    """The next message. Raises ``EOFError`` when the other end is gone."""
-    assert stream is not None
-    head = stream.read(LENGTH)
-    data = stream.read(int.from_bytes(head, "big"))
-    if len(head) < LENGTH or len(data) < int.from_bytes(head, "big"):
-        raise EOFError
-    return data
-
-
-def _listen(stream: IO[bytes], heard: SimpleQueue[bytes]) -> None:
+def _listen(stream: Stream, heard: SimpleQueue[bytearray]) -> None:
     """Take messages as they come, so that the other end never waits; an empty one ends them."""
     with contextlib.suppress(EOFError):
         while True:
-            heard.put(_receive(stream))
-    heard.put(b"")
+            heard.put(receive_bytes(stream))
+    heard.put(bytearray())
 
 
 def main() -> None:
@@ -181,14 +142,14 @@ def main() -> None:
         import resource
 
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    outgoing = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what anything prints is no answer
-    heard, counter = SimpleQueue[bytes](), NameCounter()
-    Thread(target=_listen, args=(sys.stdin.buffer, heard), daemon=True).start()
+    asked, answered = pipes()
+    heard, counter = SimpleQueue[bytearray](), NameCounter()
+    Thread(target=_listen, args=(asked, heard), daemon=True).start()
     with contextlib.suppress(BrokenPipeError):
         while said := heard.get():
             some = _memories.decode(said)
-            _send(outgoing, msgpack.encode([source_parts(one, counter) for one in some]))
+            parts = [source_parts(one, counter) for one in some]
+            send_bytes(answered, msgpack.encode(parts))
 
 
 if __name__ == "__main__":

@@ -200,17 +200,18 @@ def test_a_bar_is_always_ten_cells(score: float) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("a.md", 0, 10, 0, 0.0), "················ 0 of 10 · a.md"),
-        (("a.md", 5, 10, 5, 1.0), "████████········ 5 of 10 · a.md"),
+        (("a.md", 0, 10, None), "················ 0 of 10 · a.md"),
+        (("a.md", 5, 10, None), "████████········ 5 of 10 · a.md"),
         (
-            ("a.md", 1200, 4800, 1200, 10.0),
+            ("a.md", 1200, 4800, 120.0),
             "████············ 1,200 of 4,800 · 120/s · 30 s left · a.md",
         ),
-        (("evil\x1b[2J.md", 3, None, 3, 0.5), "3 · evil[2J.md"),
-        (("", 10, 10, 10, 4.0), "████████████████ 10 of 10 · 2.5/s"),
+        (("evil\x1b[2J.md", 3, None, None), "3 · evil[2J.md"),
+        (("long.md", 1, 10, 0.5, 400.0), "█▋·············· 1 of 10 · 0.5/s · 7 min left · long.md"),
+        (("", 10, 10, 2.5), "████████████████ 10 of 10 · 2.5/s"),
     ],
 )
-def test_the_progress_line(arguments: tuple[str, int, int | None, int, float], line: str) -> None:
+def test_the_progress_line(arguments: tuple[str, int, int | None, float | None], line: str) -> None:
     assert progress_line(*arguments) == line
 
 

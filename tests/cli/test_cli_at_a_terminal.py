@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import io
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import sys
-import termios
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import at_terminal
 import click
 import pytest
 from click.testing import CliRunner
@@ -23,43 +20,22 @@ from typing_commands import Vault
 
 from memory_store.cli import Commands, main
 
-PATIENCE = 180.0  # seconds until a session counts as hung
 PASSPHRASE = "correct horse battery staple"
 BOLD = "\x1b[1m"
 
 
 def session(
-    words: Sequence[str], answers: Sequence[str] = (), *, echoed: bool = False, **environment: str
+    words: Sequence[str],
+    answers: Sequence[str] = (),
+    *,
+    echoed: bool = False,
+    stop_at: str = "",
+    **environment: str,
 ) -> tuple[str, int]:
-    """Type ``memory-store WORDS…`` at a terminal, answer its prompts in turn: secrets, or echoed.
-
-    Returns all that the terminal showed, and the exit code.
-    """
-    child, terminal = pty.fork()
-    if child == 0:
-        os.environ.update({"TERM": "xterm", "COLUMNS": "80", **environment})
-        os.execv(sys.executable, [sys.executable, "-m", "memory_store", *words])
-    shown, waiting, deadline = b"", list(answers), time.monotonic() + PATIENCE
-    answered = 0
-    while time.monotonic() < deadline:
-        if not select.select([terminal], [], [], 0.1)[0]:
-            continue
-        try:
-            piece = os.read(terminal, 65_536)
-        except OSError:  # Linux: the other end is closed
-            break
-        if not piece:
-            break
-        shown += piece
-        if waiting and len(re.findall(rb": ", shown)) > answered:
-            answered = len(re.findall(rb": ", shown))
-            while not echoed and termios.tcgetattr(terminal)[3] & termios.ECHO:
-                time.sleep(0.01)  # until the prompt has switched it off
-            os.write(terminal, waiting.pop(0).encode() + b"\n")
-    os.close(terminal)
-    _, status = os.waitpid(child, 0)
-    assert not waiting, f"prompts missing; shown: {shown!r}"
-    return shown.decode(), os.waitstatus_to_exitcode(status)
+    """Type ``memory-store WORDS…`` at a terminal; see ``at_terminal.session``."""
+    command = [sys.executable, "-m", "memory_store", *words]
+    variables = {**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment}
+    return at_terminal.session(command, variables, answers, echoed=echoed, stop_at=stop_at)
 
 
 def test_matching_words_are_bold(vault: Vault) -> None:
@@ -206,6 +182,21 @@ def test_ctrl_c_is_one_line_and_130(vault: Any, command: str, words: list[str]) 
     assert last.startswith("Stopped.")
     # `ask` says first that there is no language model; a slow machine shows how far an import is
     assert command == "ask" or [line for line in before if line != "0 of 1"] == []
+
+
+def test_reindex_stopped_says_what_is_kept_and_how_to_go_on(
+    empty_vault: Vault, tmp_path: Path
+) -> None:
+    """Takes some seconds: what is embedded is long, so that there is time to stop it."""
+    for number in range(80):
+        (tmp_path / f"{number}.txt").write_text(f"The dyke {number} is grazed by sheep. " * 12)
+    empty_vault.run("import", *map(str, sorted(tmp_path.glob("*.txt"))), "--no-embed")
+    words = ["reindex", str(empty_vault.path), "--key-file", str(empty_vault.key_file)]
+    shown, code = session(words, stop_at="64 of 80")
+    assert code == 130, shown
+    again = f"memory-store reindex {empty_vault.path}"
+    assert f"Stopped at 64 of 80. What was done is kept. To go on: {again}\r\n" in shown
+    assert empty_vault.run("reindex").stdout == "16 memories embedded\n"
 
 
 def heeding_signals() -> None:

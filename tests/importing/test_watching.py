@@ -148,17 +148,37 @@ def test_renamed_folders_keep_their_memories_and_deleted_files_go_to_the_trash_o
     assert [one.change for one in store.trash.list()].count("deleted") == 2
 
 
-def test_a_drive_that_goes_away_takes_nothing_along(
+def test_a_drive_that_goes_away_takes_nothing_along_and_is_followed_when_it_is_back(
+    store: MemoryStore, follow: Callable[..., Watched], tmp_path: Path
+) -> None:
+    """Twice, each time said: long before the next look that needs no event (60 s)."""
+    notes = write(tmp_path / "notes", lease="The lease.")
+    watched = follow(notes, prune=True)
+    for number in range(2):
+        notes.rename(tmp_path / "unplugged")
+        watched.until(lambda: watched.reports[-1].failures)
+        ((name, why),) = watched.reports[-1].failures
+        assert name == str(notes)
+        assert (
+            why == "not there now; its memories are kept, and it is followed again when it is back"
+        )
+        assert len(watched.texts()) == 1 + number
+        (tmp_path / "unplugged").rename(notes)
+        write(notes, **{f"rent {number}": f"The rent {number}."})
+        watched.until(lambda number=number: f"The rent {number}." in watched.texts())
+
+
+def test_a_folder_that_takes_the_place_of_another_is_followed(
     store: MemoryStore, follow: Callable[..., Watched], tmp_path: Path
 ) -> None:
     notes = write(tmp_path / "notes", lease="The lease.")
-    watched = follow(notes, prune=True, rescan=1)
-    notes.rename(tmp_path / "unplugged")
-    watched.until(lambda: watched.reports[-1].failed)
-    assert watched.texts() == ["The lease."]
-    (tmp_path / "unplugged").rename(notes)
+    other = write(tmp_path / "other", lease="The lease.")
+    watched = follow(notes)
+    notes.rename(tmp_path / "aside")
+    other.rename(notes)
+    time.sleep(1.0)  # that it looks at what has come, before the change that it must hear of
     write(notes, rent="The rent.")
-    watched.until(lambda: len(watched.texts()) == 2)
+    watched.until(lambda: watched.texts() == ["The lease.", "The rent."])
 
 
 def test_without_a_path_every_known_source_is_followed_and_a_single_file_too(

@@ -11,6 +11,7 @@ import sys
 import threading
 from pathlib import Path
 from types import GeneratorType
+from typing import Any
 
 import pytest
 from keeping_open import KeptOpen, Printed, by_itself, by_keeper, start, until
@@ -76,12 +77,16 @@ def test_a_keeper_follows_folders_while_it_answers_until_its_caller_goes(
     steps = client.followed(["watch", name, "."])
     assert isinstance(steps, GeneratorType)
     imported = 0
+
+    def report() -> Any:
+        return next(said for step, said in steps if step == "report")[0]
+
     while imported < 4:  # what was written just now is read when it has settled
-        said = next(steps)[1][0]
+        said = report()
         imported += said["imported"] + said["unchanged"]
     assert by_keeper(capfdbinary, "search", name, "weir")[0] == 0
     (notes / "new.md").write_text("The dam is closed.")
-    assert next(steps)[1][0]["imported"] == 1
+    assert report()["imported"] == 1
     assert b"new" in by_keeper(capfdbinary, "search", name, "dam", "--mode", "keyword")[1]
     steps.close()
     until(lambda: (kept.status() or {})["idle"] != 0.0)
@@ -169,4 +174,4 @@ def test_a_lock_ends_what_a_keeper_follows(vault: KeptOpen, tmp_path: Path, note
     next(steps)
     other.lock()
     with pytest.raises(BrokenError):
-        next(steps)
+        list(steps)

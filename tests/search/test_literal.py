@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import re2
+from expanded import refs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -14,13 +15,9 @@ from msgspec.structs import replace
 from memory_store.errors import BadInputError
 from memory_store.index.kinds import KINDS
 from memory_store.index.trigrams import TRIGRAMS
-from memory_store.records import MemoryDraft, SearchResponse
+from memory_store.records import MemoryDraft
 from memory_store.session.entries import RECORDS
 from memory_store.store import MemoryStore
-
-
-def refs(response: SearchResponse) -> list[str | None]:
-    return [row.ref for row in response.rows]
 
 
 class TestLiteral:
@@ -47,6 +44,21 @@ class TestLiteral:
             assert refs(store.search(pattern, mode="literal", all=True)) == [], pattern
         (row,) = store.search("^import sys$", mode="literal", all=True).rows
         assert row.matches[0].line == 2
+
+    def test_a_note_is_found_by_its_title_and_a_repository_s_file_by_its_text_alone(
+        self, store: MemoryStore, tmp_path: Path
+    ) -> None:
+        for name in ("tree/lantern.py", "tree/lantern.txt", "notes/lantern.txt"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(f"print = {name[:4]!r}\n", "utf-8")
+        (tmp_path / "tree" / "other.py").write_text("lantern = 1\n", "utf-8")
+        (tmp_path / "tree" / ".git").mkdir()
+        store.import_paths([tmp_path / "tree", tmp_path / "notes"], embed=False)
+        rows = store.search("lantern", mode="literal", all=True).rows
+        assert {(row.ref, store.get(row.id).text) for row in rows} == {
+            ("other.py", "lantern = 1"),
+            ("lantern.txt", "print = 'note'"),
+        }
 
     @pytest.mark.parametrize("pattern", ["foo(", "(?m)foo("])
     def test_a_refusal_quotes_what_was_typed(self, notes: MemoryStore, pattern: str) -> None:

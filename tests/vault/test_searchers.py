@@ -338,10 +338,11 @@ def test_no_key_is_in_what_others_may_see_of_a_process(
 
 ANSWERS_NONSENSE = """
 import sys
-from memory_store.searchers.wire import READY, receive, receive_bytes, send, send_bytes
+from memory_store.processes import send_bytes
+from memory_store.searchers.wire import READY, receive, receive_root, send
 
 asked, answered = open(0, "rb", buffering=0), open(1, "wb", buffering=0)
-receive(asked), receive_bytes(asked), send(answered, READY)
+receive(asked), receive_root(asked), send(answered, READY)
 receive(asked), send_bytes(answered, b"no pickle"), receive(asked)
 """
 
@@ -366,7 +367,7 @@ while not searchers.ready:
     searchers.ask((), "search", SearchRequest("pump"))
     time.sleep(0.02)
 (process,) = searchers._all
-print(process._process.pid, flush=True)
+print(process._child.process.pid, flush=True)
 os.kill(os.getpid(), 9)
 """
 

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import codecs
 import encodings.aliases
-import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
-from typing import IO
 
 import msgspec
 
 from memory_store.importing.converters.document import Document, LeftOutError, UnreadableError
 from memory_store.importing.converters.kinds import KINDS, converter
+from memory_store.processes import pipes, receive_bytes, send_bytes
 
 MEMORY_LIMIT = 3 * 1024**3  # bytes of address space, of which the libraries take a third
-LENGTH = 8  # bytes before each message: its length, big-endian
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -43,40 +42,27 @@ def main(name: str) -> None:
     for alias in set(encodings.aliases.aliases.values()):  # what text is written in, loaded ahead
         with suppress(LookupError, ImportError):
             codecs.lookup(alias)
-    incoming, outgoing = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints goes where its errors go: nowhere
+    asked, answered = pipes()
     lock_in()
-    while data := receive(incoming):
-        try:
-            answer = Answer(convert(data))
-        except LeftOutError as error:
-            answer = Answer(refused=str(error), left_out=True)
-        except UnreadableError as error:
-            answer = Answer(refused=str(error))
-        except MemoryError:
-            answer = Answer(refused="needs more memory than it may take")
-        except RecursionError:
-            answer = Answer(refused="nested too deeply")
-        except Exception as error:  # noqa: BLE001 - a parser fails in its own ways on broken files
-            answer = Answer(refused=f"broken: its reader stopped ({type(error).__name__})")
-        send(outgoing, msgspec.msgpack.encode(answer))
+    with suppress(EOFError):
+        while True:
+            answer = _answer(convert, bytes(receive_bytes(asked)))
+            send_bytes(answered, msgspec.msgpack.encode(answer))
 
 
-def send(stream: IO[bytes], data: bytes) -> None:
-    """One message to the other side."""
-    stream.write(len(data).to_bytes(LENGTH, "big"))
-    stream.write(data)
-    stream.flush()
-
-
-def receive(stream: IO[bytes], most: float = float("inf")) -> bytes:
-    """One message; empty where the other side is gone, or would send more than the ``most``."""
-    head = stream.read(LENGTH)
-    size = int.from_bytes(head, "big")
-    if len(head) < LENGTH or size > most:
-        return b""
-    data = stream.read(size)
-    return data if len(data) == size else b""
+def _answer(convert: Callable[[bytes], list[Document]], data: bytes) -> Answer:
+    try:
+        return Answer(convert(data))
+    except LeftOutError as error:
+        return Answer(refused=str(error), left_out=True)
+    except UnreadableError as error:
+        return Answer(refused=str(error))
+    except MemoryError:
+        return Answer(refused="needs more memory than it may take")
+    except RecursionError:
+        return Answer(refused="nested too deeply")
+    except Exception as error:  # noqa: BLE001 - a parser fails in its own ways on broken files
+        return Answer(refused=f"broken: its reader stopped ({type(error).__name__})")
 
 
 def lock_in() -> None:

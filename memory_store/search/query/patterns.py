@@ -47,8 +47,9 @@ class Pattern(Protocol):
     needed: Needs
     """What a memory that it matches is sure to hold."""
 
-    def found(self, memory: Memory) -> tuple[Match, ...] | None:
-        """What it matches in a memory; ``None`` where it matches nothing."""
+    def found(self, memory: Memory, *, titled: bool) -> tuple[Match, ...] | None:
+        """What it matches in a memory, by its title, too, where that is no file's mere name
+        (``titled``); ``None`` where it matches nothing."""
         ...
 
     def marker(self, matches: Sequence[Match]) -> Marks:
@@ -94,9 +95,9 @@ class Expression:
         source, self._marker = compiled(query)
         self.needed = needs(source)
 
-    def found(self, memory: Memory) -> tuple[Match, ...] | None:
-        spans = self._marker.spans(memory.text)
-        if not spans and not any(map(self._marker.matches, (memory.text, memory.title))):
+    def found(self, memory: Memory, *, titled: bool) -> tuple[Match, ...] | None:
+        spans, tried = self._marker.spans(memory.text), [memory.text, memory.title][: 1 + titled]
+        if not spans and not any(map(self._marker.matches, tried)):
             return None
         return tuple(match_at(memory.text, *span) for span in spans)
 
@@ -127,7 +128,7 @@ class Structure:
         words = words_of(literal_part(query))
         self.needed = Needs(frozenset(word.text for word in words))
 
-    def found(self, memory: Memory) -> tuple[Match, ...] | None:
+    def found(self, memory: Memory, *, titled: bool) -> tuple[Match, ...] | None:
         if base_type(memory.type) != CODE:
             return None
         language = str(memory.metadata.get("language", ""))
