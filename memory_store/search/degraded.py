@@ -126,6 +126,12 @@ def missing_reranker(error: ModelUnavailableError | ModelMismatchError, database
     return from_text(Code.NO_RERANKER, text)
 
 
+def without_reranker(recipe: str, mode: str) -> Degraded:
+    """The line for ``degraded`` when a reranker was asked for where none reads."""
+    where = f"the recipe {recipe}" if mode == "hybrid" else f"a {mode} search"
+    return Degraded(Code.NOT_RERANKED, f"reranker: {where} ranks without one")
+
+
 def out_of_time(candidates: int) -> Degraded:
     """The line for ``degraded`` when the time limit was over before anything could be read."""
     return Degraded(Code.TIME, f"budget_ms: no time to rerank any of {candidates} candidates")

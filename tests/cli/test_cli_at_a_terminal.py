@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import io
 import os
-import pty
 import re
-import select
 import signal
 import subprocess
 import sys
-import termios
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import at_terminal
 import click
 import pytest
 from click.testing import CliRunner
@@ -23,7 +20,6 @@ from typing_commands import Vault
 
 from memory_store.cli import Commands, main
 
-PATIENCE = 180.0  # seconds until a session counts as hung
 PASSPHRASE = "correct horse battery staple"
 BOLD = "\x1b[1m"
 
@@ -36,40 +32,10 @@ def session(
     stop_at: str = "",
     **environment: str,
 ) -> tuple[str, int]:
-    """Type ``memory-store WORDS…`` at a terminal, answer its prompts in turn: secrets, or echoed.
-
-    Where ``stop_at`` is shown, Ctrl-C is pressed.
-
-    Returns all that the terminal showed, and the exit code.
-    """
-    child, terminal = pty.fork()
-    if child == 0:
-        os.environ.update({"TERM": "xterm", "COLUMNS": "80", **environment})
-        os.execv(sys.executable, [sys.executable, "-m", "memory_store", *words])
-    shown, waiting, deadline = b"", list(answers), time.monotonic() + PATIENCE
-    answered = 0
-    while time.monotonic() < deadline:
-        if not select.select([terminal], [], [], 0.1)[0]:
-            continue
-        try:
-            piece = os.read(terminal, 65_536)
-        except OSError:  # Linux: the other end is closed
-            break
-        if not piece:
-            break
-        shown += piece
-        if stop_at and stop_at.encode() in shown:
-            os.write(terminal, b"\x03")
-            stop_at = ""
-        if waiting and len(re.findall(rb": ", shown)) > answered:
-            answered = len(re.findall(rb": ", shown))
-            while not echoed and termios.tcgetattr(terminal)[3] & termios.ECHO:
-                time.sleep(0.01)  # until the prompt has switched it off
-            os.write(terminal, waiting.pop(0).encode() + b"\n")
-    os.close(terminal)
-    _, status = os.waitpid(child, 0)
-    assert not waiting, f"prompts missing; shown: {shown!r}"
-    return shown.decode(), os.waitstatus_to_exitcode(status)
+    """Type ``memory-store WORDS…`` at a terminal; see ``at_terminal.session``."""
+    command = [sys.executable, "-m", "memory_store", *words]
+    variables = {**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment}
+    return at_terminal.session(command, variables, answers, echoed=echoed, stop_at=stop_at)
 
 
 def test_matching_words_are_bold(vault: Vault) -> None:

@@ -27,6 +27,7 @@ NOTES = (
     "Ask the baker where the oat cookies are",
     *(f"Weather of day {n} of the year" for n in range(12)),
 )
+WITHOUT = {None: "the recipe code", "prx": "the recipe prx", "keyword": "a keyword search"}
 
 
 @pytest.fixture
@@ -134,3 +135,25 @@ def test_a_reranker_says_how_code_stands_among_notes_and_not_which_code_is_first
     assert [row.ref for row in read.rows if row.ref in FILES] == alone
     scores = [row.score for row in read.rows]
     assert scores == sorted(scores, reverse=True)
+
+
+def test_so_does_late_interaction(store: MemoryStore) -> None:
+    store.embed_missing()
+    read = store.search(QUESTION, reranker="maxsim")
+    assert read.counts.startswith("Reranked 16 of")
+    alone = [row.ref for row in store.search(QUESTION, collection="shop").rows]
+    of_code = [row.ref for row in read.rows if row.ref in FILES]
+    assert of_code == alone[: len(of_code)]
+    assert {"README.md", "shop/sessions.py"} <= set(of_code)
+
+
+@pytest.mark.parametrize("more", [{}, {"recipe": "prx"}, {"mode": "keyword"}])
+def test_where_no_reranker_reads_the_answer_says_so(
+    store: MemoryStore, more: dict[str, str]
+) -> None:
+    found = store.search(QUESTION, collection="shop", reranker="maxsim", **more)
+    (line,) = [one for one in found.degraded if one.startswith("reranker: ")]
+    assert line == f"reranker: {WITHOUT[more.get('recipe', more.get('mode'))]} ranks without one"
+    usual = store.search(QUESTION, collection="shop", **more)
+    assert [row.id for row in found.rows] == [row.id for row in usual.rows]
+    assert not any(one.startswith("reranker: ") for one in usual.degraded)

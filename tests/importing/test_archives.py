@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zip_files
 from click.testing import CliRunner
 from reading_files import read
 
@@ -28,9 +27,7 @@ CONVERSATION: dict[str, Any] = {
 
 def zipped(files: dict[str, str | bytes], folder: Path, name: str = "export.zip") -> Path:
     path = folder / name
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
-        for entry, content in files.items():
-            made.writestr(entry, content)
+    path.write_bytes(zip_files.zipped(files))
     return path
 
 
@@ -90,14 +87,7 @@ def test_a_note_gone_from_a_newer_archive_of_the_same_name_can_be_forgotten(here
 
 
 def test_an_archive_in_parts_is_opened_and_no_deeper(here: Path) -> None:
-    def packed(files: dict[str, str | bytes]) -> bytes:
-        made = io.BytesIO()
-        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as writing:
-            for name, content in files.items():
-                writing.writestr(name, content)
-        return made.getvalue()
-
-    part = packed({"a.md": "alpha", "deeper.zip": packed({"b.md": "beta"})})
+    part = zip_files.zipped({"a.md": "alpha", "deeper.zip": zip_files.zipped({"b.md": "beta"})})
     zipped({"Part-1.zip": part}, here)
     found = read("export.zip")
     assert found.refs == ["a.md"]

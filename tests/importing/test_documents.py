@@ -6,7 +6,6 @@ import io
 import json
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable
 from email.message import EmailMessage
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from reading_files import Outcome
+from zip_files import zipped
 
 from memory_store.actions.export import export_markdown
 from memory_store.importing.converters import document, process
@@ -28,14 +28,6 @@ WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 OLE = b"\xd0\xcf\x11\xe0"  # begins office files of before 2007, and those with a password
 LOCKED = OLE + "EncryptedPackage".encode("utf-16-le")
-
-
-def zipped(files: dict[str, str | bytes]) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as writing:
-        for name, content in files.items():
-            writing.writestr(name, content)
-    return made.getvalue()
 
 
 def pdf(

@@ -264,7 +264,7 @@ def test_without_a_script_everything_works(open_address: str, browser: Any) -> N
         with another_page(page):
             page.locator("a.hy-value", has_text="garden").click()
         assert page.locator(".hy-opened strong").inner_text() == "Nothing certain; 1 may fit"
-        assert page.get_by_role("button", name="Keys").count() == 0
+        assert page.get_by_role("button", name="Keyboard").count() == 0
         page.goto(f"{open_address}{NOTES}?q=tomatoes")
         folded = page.locator(".hy-far .hy-preview")
         assert not folded.first.is_visible()
@@ -295,7 +295,7 @@ def test_keys_move_through_the_results(open_address: str, page: Any) -> None:
     assert page.get_by_role("dialog").count() == 0  # 1.0 opens a menu by this key elsewhere
     page.locator("h1 a").focus()
     page.keyboard.press("?")
-    page.get_by_role("dialog", name="Keys").wait_for()
+    page.get_by_role("dialog", name="Keyboard").wait_for()
     page.keyboard.press("Escape")
     page.get_by_role("dialog").wait_for(state="hidden")
     page.keyboard.press("j")

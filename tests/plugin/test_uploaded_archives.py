@@ -10,28 +10,29 @@ import zipfile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from zip_files import zipped
 
 from datasette_hybrid.uploads import files
 from datasette_hybrid.uploads.files import sources
 from memory_store.errors import MemoryStoreError
 from memory_store.importing.source_file import Failure, Skip, SourceFile
 
-from .uploads import NOTES, archive
+from .uploads import NOTES
 
 
 def test_archives_that_are_made_to_harm_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    bomb = archive({"zeros.txt": b"0" * 20_000_000})
+    bomb = zipped({"zeros.txt": b"0" * 20_000_000})
     assert [type(one) for one in sources([("bomb.zip", bomb)])] == [Failure]
-    nested = sources([("outer.zip", archive({"inner.zip": archive(NOTES), "ok.md": b"x"}))])
+    nested = sources([("outer.zip", zipped({"inner.zip": zipped(NOTES), "ok.md": b"x"}))])
     assert sorted(type(one).__name__ for one in nested) == ["Skip", "SourceFile"]
-    escaping = sources([("out.zip", archive({"../../x.md": b"x", "/abs.md": b"x"}))])
+    escaping = sources([("out.zip", zipped({"../../x.md": b"x", "/abs.md": b"x"}))])
     assert [type(one) for one in escaping] == [Failure, Failure]
     assert [type(one) for one in sources([("no.zip", b"PK no archive")])] == [Failure]
     monkeypatch.setattr(files, "FILES_LIMIT", 3)
-    many = sources([("many.zip", archive({f"{n}.md": b"x" for n in range(9)}))])
+    many = sources([("many.zip", zipped({f"{n}.md": b"x" for n in range(9)}))])
     assert [type(one) for one in many] == [Failure]
     monkeypatch.setattr(files, "EXPANDED_LIMIT", 10)
-    assert [type(one) for one in sources([("big.zip", archive({"a.md": b"x" * 11}))])] == [Failure]
+    assert [type(one) for one in sources([("big.zip", zipped({"a.md": b"x" * 11}))])] == [Failure]
 
 
 def test_members_are_taken_only_by_methods_whose_expansion_has_a_bound() -> None:
@@ -47,7 +48,7 @@ def test_members_are_taken_only_by_methods_whose_expansion_has_a_bound() -> None
 
 
 def test_a_member_is_expanded_no_further_than_it_says() -> None:
-    content = bytearray(archive({"note.md": b"0" * 30_000_000}))
+    content = bytearray(zipped({"note.md": b"0" * 30_000_000}))
     entry = content.rfind(b"PK\1\2")
     content[entry + 24 : entry + 28] = struct.pack("<I", 1_000)
     (found,) = sources([("a.zip", bytes(content))])
@@ -62,9 +63,9 @@ def test_a_member_is_expanded_no_further_than_it_says() -> None:
 
 def test_an_export_that_is_uploaded_is_understood_by_its_content() -> None:
     notes = {"Takeout/Keep/a.json": b"{}", "Takeout/Keep/a.html": b"x", "Takeout/n.enex": b"x"}
-    found = sources([("takeout.zip", archive(notes))])
+    found = sources([("takeout.zip", zipped(notes))])
     assert [type(one).__name__ for one in found] == ["SourceFile", "Skip", "SourceFile"]
-    parts = archive({"Part-1.zip": archive({"a.md": b"x"})})
+    parts = zipped({"Part-1.zip": zipped({"a.md": b"x"})})
     assert [one.name for one in sources([("export.zip", parts)])] == ["a.md"]
 
 
@@ -95,7 +96,7 @@ def test_a_directory_that_is_too_large_is_refused_before_it_is_read(zip64: bool)
 
 
 def test_members_that_overlap_lie_or_have_no_name_of_a_file_are_refused() -> None:
-    content = archive({"a.md": bytes(range(256)) * 40, "b.md": bytes(range(256)) * 40})
+    content = zipped({"a.md": bytes(range(256)) * 40, "b.md": bytes(range(256)) * 40})
     entry = content.rfind(b"PK\1\2")
     first = content[content.find(b"PK\1\2") :][:46]
     overlapping = content[:entry] + first[:20] + struct.pack("<I", len(content))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
+from zip_files import zipped
 
 from datasette_hybrid.uploads import files
 from datasette_hybrid.vaults.registry import vaults_of
@@ -14,7 +15,7 @@ from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
 from .conftest import ALLOW, Filled, Serve, Served
-from .uploads import BEARER, NOTES, archive, ended, form, imported, links, post
+from .uploads import BEARER, NOTES, ended, form, imported, links, post
 
 
 async def test_files_of_a_folder_become_memories_and_again_are_unchanged(served: Served) -> None:
@@ -35,9 +36,9 @@ async def test_a_folder_and_an_archive_of_it_are_the_same(served: Served) -> Non
     """Whether the archive holds the folder or what is in it, and with what systems add."""
     root = served.by("root")
     folder = {f"barn/{name}": content for name, content in NOTES.items()}
-    packed = archive({**folder, "__MACOSX/barn/._rows.json": b"x", ".DS_Store": b"x"})
+    packed = zipped({**folder, "__MACOSX/barn/._rows.json": b"x", ".DS_Store": b"x"})
     assert (await imported(root, folder))["imported"] == 4
-    for name, content in (("barn.zip", archive(NOTES)), ("barn-2026.zip", packed)):
+    for name, content in (("barn.zip", zipped(NOTES)), ("barn-2026.zip", packed)):
         again = await imported(root, {name: content})
         assert (again["imported"], again["unchanged"]) == (0, 4), name
 
@@ -46,7 +47,7 @@ async def test_documents_are_uploaded_like_notes_alone_and_in_an_archive(served:
     pytest.importorskip("markdownify", reason="the extra documents is not installed")
     page = {"shed.html": b"<title>The shed</title><p>The spare key hangs behind it.</p>"}
     notebook = {"bees.ipynb": b'{"cells": [{"cell_type": "markdown", "source": "# Bees"}]}'}
-    done = await imported(served.by("root"), {**page, "more.zip": archive(notebook)})
+    done = await imported(served.by("root"), {**page, "more.zip": zipped(notebook)})
     assert (done["imported"], done["failures"], done["skips"]) == (2, [], [])
     found = (await served.by("bob").get(".json?q=spare+key&mode=keyword")).json()["rows"]
     assert found[0]["title"] == "The shed"
@@ -88,7 +89,7 @@ async def test_files_of_the_same_name_in_two_folders_are_two_memories(served: Se
     for folder in ("barn", "boat"):
         note = {f"{folder}/readme.md": f"What lies in the {folder}".encode()}
         assert (await imported(root, note))["imported"] == 1
-        assert (await imported(root, {f"{folder}.zip": archive(note)}))["unchanged"] == 1
+        assert (await imported(root, {f"{folder}.zip": zipped(note)}))["unchanged"] == 1
 
 
 async def test_one_file_may_be_the_body_itself(served: Served) -> None:
@@ -172,13 +173,13 @@ async def test_an_id_that_is_taken_is_the_failure_of_its_file_alone(
     served = await serve(filled.path, options=filled.options(allow=allow))
     files = {f"n{n:02}.md": f"Note number {n}.".encode() for n in range(20)}
     files["m.md"] = f"---\nid: {hidden.id}\n---\nAnother diary".encode()
-    result = await imported(served.by("root"), {"all.zip": archive(files)})
+    result = await imported(served.by("root"), {"all.zip": zipped(files)})
     assert (result["state"], result["imported"]) == ("done", 20)
     ((name, reason),) = result["failures"]
     assert name.startswith("m.md")
     assert "taken" in reason
     assert "closed" not in reason
-    again = await imported(served.by("root"), {"all.zip": archive(files)})
+    again = await imported(served.by("root"), {"all.zip": zipped(files)})
     assert (again["unchanged"], len(again["failures"])) == (20, 1)
     rows = (await served.by("root").get(f"{served.base}/audit.json?action=import")).json()["rows"]
     assert [row["returned"] for row in rows] == [0, 20]
@@ -280,7 +281,7 @@ async def test_what_a_terminal_imported_is_not_copied_by_an_upload(
     before = store.stats()["memories"]
     folder = {f"barn/{name}": content for name, content in NOTES.items()}
     below = {name: content for name, content in NOTES.items() if name.startswith("garden/")}
-    for sent in (folder, below, {"barn.zip": archive(NOTES)}, {"b-2.zip": archive(folder)}):
+    for sent in (folder, below, {"barn.zip": zipped(NOTES)}, {"b-2.zip": zipped(folder)}):
         again = await imported(root, sent)
         assert (again["imported"], again["unchanged"]) == (
             0,
@@ -322,7 +323,7 @@ async def test_a_file_that_differs_from_what_a_terminal_imported_is_asked_about(
 
 async def test_topics_that_a_memory_lacks_are_asked_about(served: Served, tmp_path: Path) -> None:
     from_a_terminal(served, tmp_path / "barn")
-    asked = await imported(served.by("root"), {"barn.zip": archive(NOTES)}, topics="autumn")
+    asked = await imported(served.by("root"), {"barn.zip": zipped(NOTES)}, topics="autumn")
     assert (asked["imported"], asked["unchanged"], len(asked["failures"])) == (0, 0, 4)
 
 
@@ -331,5 +332,5 @@ async def test_who_may_not_read_does_not_learn_what_a_terminal_imported(
 ) -> None:
     """That the same note is there would confirm a guess at what it says."""
     from_a_terminal(served, tmp_path / "barn")
-    blind = await imported(served.by("wanda"), {"barn.zip": archive(NOTES)})
+    blind = await imported(served.by("wanda"), {"barn.zip": zipped(NOTES)})
     assert (blind["imported"], blind["failures"]) == (4, [])

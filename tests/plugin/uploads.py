@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import threading
 import time
-import zipfile
 from typing import Any
 
 import pytest
@@ -24,15 +22,6 @@ NOTES = {
     "rows.json": json.dumps([{"text": "A row about lanterns", "title": "Lanterns"}]).encode(),
     "table.csv": b"text,title\nA cell about barges,Barges\n",
 }
-
-
-def archive(files: dict[str, bytes]) -> bytes:
-    """A zip archive of those files."""
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as made:
-        for name, content in files.items():
-            made.writestr(name, content)
-    return out.getvalue()
 
 
 def form(files: dict[str, bytes], **fields: str) -> tuple[bytes, str]:

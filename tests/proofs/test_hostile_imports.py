@@ -22,8 +22,9 @@ import pytest
 from click.testing import CliRunner
 from plugin.conftest import Filled, copied
 from plugin.test_uploaded_archives import directory
-from plugin.uploads import archive, form
+from plugin.uploads import form
 from servers import ROOT, Server, served_process
+from zip_files import zipped
 
 from memory_store.cli import main
 from memory_store.store import MemoryStore
@@ -238,15 +239,15 @@ def patched(content: bytes, offset: int, size: int, field: bytes = b"PK\1\2") ->
 
 def quine_like() -> bytes:
     """Archives in an archive in an archive, each of ten: 42.zip in small."""
-    content = archive({"zeros.txt": b"0" * MEGABYTE})
+    content = zipped({"zeros.txt": b"0" * MEGABYTE})
     for _ in range(3):
-        content = archive({f"{n}.zip": content for n in range(10)})
+        content = zipped({f"{n}.zip": content for n in range(10)})
     return content
 
 
 def overlapping() -> bytes:
     """A thousand entries that share one compressed file (Fifield, "A better zip bomb")."""
-    content = archive({"0000.txt": os.urandom(5_000)})
+    content = zipped({"0000.txt": os.urandom(5_000)})
     start = content.find(b"PK\1\2")
     entry = content[start : content.find(b"PK\5\6")]
     listed = b"".join(entry[:46] + f"{n:04}.txt".encode() for n in range(1_000))
@@ -254,18 +255,18 @@ def overlapping() -> bytes:
     return content[:start] + listed + end
 
 
-PLAIN = archive({"a.md": b"words " * 1_000})
+PLAIN = zipped({"a.md": b"words " * 1_000})
 
 
 def hostile_archives() -> dict[str, tuple[bytes, str]]:
     return {
         "nested": (quine_like(), "an archive within an archive"),
         "one that expands a thousand times": (
-            archive({"a.md": b"0" * 40 * MEGABYTE}),
+            zipped({"a.md": b"0" * 40 * MEGABYTE}),
             "expands to more than 200 times",
         ),
         "many that expand": (
-            archive({f"{n}.txt": zlib.compress(b"x") + b"ab" * 4 * MEGABYTE for n in range(40)}),
+            zipped({f"{n}.txt": zlib.compress(b"x") + b"ab" * 4 * MEGABYTE for n in range(40)}),
             "expands to more than 256 MB",
         ),
         "overlapping": (overlapping(), "overlap"),

@@ -16,7 +16,7 @@ from fuzz.parsers import PARSERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naughty import as_bytes, strings
-from plugin.test_uploaded_archives import archive
+from zip_files import zipped
 
 from datasette_hybrid.uploads.files import sources
 from memory_store.importing.source_file import Failure
@@ -59,7 +59,7 @@ def test_it_takes_or_refuses_strings_that_break_programs(name: str) -> None:
 
 
 def test_an_archive_with_a_file_that_has_no_name_is_named() -> None:
-    content = archive({"a.md": b"words"})
+    content = zipped({"a.md": b"words"})
     at = content.rfind(b"PK\1\2")
     nameless = content[:at] + content[at : at + 28] + b"\0\0" + content[at + 30 : at + 46]
     end = content[content.rfind(b"PK\5\6") :]

@@ -24,7 +24,7 @@ from counts import FULL, counted
 from naughty import as_bytes, strings
 from plugin.browsing import PATIENCE
 from plugin.conftest import ALLOW, Filled, Serve, Served
-from plugin.uploads import archive
+from zip_files import zipped
 
 from datasette_hybrid.requests.cross_site import BY_TOKEN
 from datasette_hybrid.serving import routes
@@ -128,7 +128,7 @@ def in_upload(part: str) -> Callable[[str], Sent]:
         elif part == "archived":
             name, content = (
                 b"a.zip",
-                archive({text.encode("utf-8", "replace").decode()[:900]: b"x"}),
+                zipped({text.encode("utf-8", "replace").decode()[:900]: b"x"}),
             )
         else:
             name, content = f"a.{part}".encode(), as_bytes(text)

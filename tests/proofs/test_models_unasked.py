@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import select
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import at_terminal
 import isolated
 import pytest
 import unasked
@@ -31,7 +29,6 @@ from tracing import traced
 from memory_store.models import offline
 
 NAMED = "memory-store models get"
-PATIENCE = 180.0  # seconds until a session counts as hung
 QUERY = "heron"
 RERANKER = "ms-marco-TinyBERT-L-2-v2"
 GONE = "BAAI/bge-small-en-v1.5"  # a model that FastEmbed knows, and would fetch
@@ -69,7 +66,7 @@ class Machine:
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
-            timeout=PATIENCE,
+            timeout=at_terminal.PATIENCE,
             check=False,
         )
 
@@ -255,27 +252,11 @@ def test_the_command_that_says_so_asks_the_hub_for_what_it_named(machine: Machin
 
 def typed(machine: Machine, words: Sequence[str], answer: str) -> tuple[str, int]:
     """``memory-store WORDS…`` at a terminal, where a question is answered; what it showed."""
-    child, terminal = pty.fork()
-    if child == 0:
-        command = machine.command("memory-store", *words)
-        os.execve(command[0], command, {**machine.environment, "TERM": "xterm", "COLUMNS": "100"})
-    shown, answered, until = b"", False, time.monotonic() + PATIENCE
-    while time.monotonic() < until:
-        if not select.select([terminal], [], [], 0.1)[0]:
-            continue
-        try:
-            piece = os.read(terminal, 65_536)
-        except OSError:  # Linux: the other end is closed
-            break
-        if not piece:
-            break
-        shown += piece
-        if b"[y/N]" in shown and not answered:
-            answered = True
-            os.write(terminal, f"{answer}\n".encode())
-    os.close(terminal)
-    _, status = os.waitpid(child, 0)
-    return shown.decode(), os.waitstatus_to_exitcode(status)
+    command = machine.command("memory-store", *words)
+    variables = {**machine.environment, "TERM": "xterm", "COLUMNS": "100"}
+    return at_terminal.session(
+        command, variables, [answer], echoed=True, question="[y/N]", sure=False
+    )
 
 
 @pytest.mark.sampled(1)

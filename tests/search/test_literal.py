@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import re2
+from expanded import refs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -14,13 +15,9 @@ from msgspec.structs import replace
 from memory_store.errors import BadInputError
 from memory_store.index.kinds import KINDS
 from memory_store.index.trigrams import TRIGRAMS
-from memory_store.records import MemoryDraft, SearchResponse
+from memory_store.records import MemoryDraft
 from memory_store.session.entries import RECORDS
 from memory_store.store import MemoryStore
-
-
-def refs(response: SearchResponse) -> list[str | None]:
-    return [row.ref for row in response.rows]
 
 
 class TestLiteral:

@@ -8,6 +8,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from expanded import refs
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -23,10 +24,6 @@ from memory_store.search.reranking.late_interaction import DEPTH, blended_shares
 from memory_store.store import MemoryStore
 
 LATE = {"reranker": "maxsim"}
-
-
-def order(response: SearchResponse) -> list[str | None]:
-    return [row.ref for row in response.rows]
 
 
 def read_of(response: SearchResponse) -> tuple[int, int]:
@@ -64,8 +61,8 @@ class TestLateInteraction:
     def test_only_the_first_few_change_places(self, barrels: MemoryStore) -> None:
         fused = barrels.search("garden rain barrel", rerank=False, limit=32)
         late = barrels.search("garden rain barrel", limit=32, **LATE)
-        assert set(order(fused)[:DEPTH]) == set(order(late)[:DEPTH])
-        assert order(fused)[DEPTH:] == order(late)[DEPTH:]
+        assert set(refs(fused)[:DEPTH]) == set(refs(late)[:DEPTH])
+        assert refs(fused)[DEPTH:] == refs(late)[DEPTH:]
         scores = [row.score for row in late.rows]
         assert scores == sorted(scores, reverse=True)
 
@@ -78,12 +75,12 @@ class TestLateInteraction:
         assert all(row.fusion_score == known[row.id] for row in shared)
 
     def test_pages_go_on_where_the_one_before_ended(self, barrels: MemoryStore) -> None:
-        whole = order(barrels.search("garden rain barrel", limit=32, **LATE))
+        whole = refs(barrels.search("garden rain barrel", limit=32, **LATE))
         pages: list[str | None] = []
         token = None
         while len(pages) < 32:
             page = barrels.search("garden rain barrel", limit=8, continue_=token, **LATE)
-            pages += order(page)
+            pages += refs(page)
             token = page.next
         assert pages == whole
 
@@ -118,7 +115,7 @@ class TestLateInteraction:
         )
         late = store.search("chapter on boats and engines", **LATE)
         plain = store.search("chapter on boats and engines", rerank=False)
-        assert order(late) == order(plain)
+        assert refs(late) == refs(plain)
         assert [line for line in late.degraded if line.startswith("maxsim:")]
         assert late.counts.startswith("Reranked 0 of")
 
@@ -152,13 +149,13 @@ class TestLateInteraction:
         context = replace(barrels.search_context(), embedder=absent)
         response = pipeline.run(context, SearchRequest("garden rain barrel", **LATE))
         plain = pipeline.run(context, SearchRequest("garden rain barrel", rerank=False))
-        assert order(response) == order(plain)
+        assert refs(response) == refs(plain)
         assert any(line.startswith("no reranker") for line in response.degraded)
 
     def test_a_time_limit_that_is_over_leaves_fusion_s_order(self, barrels: MemoryStore) -> None:
         plain = barrels.search("garden rain barrel", rerank=False)
         late = barrels.search("garden rain barrel", budget_ms=1, **LATE)
-        assert order(late) == order(plain)
+        assert refs(late) == refs(plain)
         assert read_of(late) == (0, DEPTH)
         assert late.opened == 10
 
@@ -212,7 +209,7 @@ class TestTimeLimits:
     ) -> None:
         plain = long_notes.search("rain barrel", rerank=False)
         response = long_notes.search("rain barrel", budget_ms=1)
-        assert order(response) == order(plain)
+        assert refs(response) == refs(plain)
         assert [row.score for row in response.rows] == [row.score for row in plain.rows]
         assert response.opened == 10
         assert read_of(response) == (0, 64)
@@ -250,7 +247,7 @@ class TestTimeLimits:
     def test_time_enough_changes_nothing(self, long_notes: MemoryStore, reranker: str) -> None:
         unlimited = long_notes.search("rain barrel")
         limited = long_notes.search("rain barrel", budget_ms=600_000)
-        assert order(limited) == order(unlimited)
+        assert refs(limited) == refs(unlimited)
         assert [row.score for row in limited.rows] == [row.score for row in unlimited.rows]
         assert limited.counts == unlimited.counts
 

@@ -9,18 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from expanded import refs
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError
 from memory_store.models import embedder
 from memory_store.models.embedder import Embedder
-from memory_store.records import MemoryDraft, SearchRequest, SearchResponse
+from memory_store.records import MemoryDraft, SearchRequest
 from memory_store.search import degraded, pipeline
 from memory_store.store import MemoryStore
-
-
-def refs(response: SearchResponse) -> list[str | None]:
-    return [row.ref for row in response.rows]
 
 
 def test_a_note_is_found_by_name_and_by_meaning(notes: MemoryStore) -> None:

@@ -64,8 +64,13 @@ class Plan(Struct, frozen=True):
     @property
     def reads(self) -> bool:
         """Whether a reranker may read the pool. None reads for what is like a whole memory."""
-        wanted = self.options.rerank and self.recipe.rerank and not self.options.sealed
-        return wanted and self.mode == "hybrid" and not self.options.like
+        wanted = self.options.rerank and not self.options.sealed
+        return wanted and self.may_read and not self.options.like
+
+    @property
+    def may_read(self) -> bool:
+        """Whether a reranker reads where the recipe and the mode decide."""
+        return self.recipe.rerank and self.mode == "hybrid"
 
     @property
     def out_of_time(self) -> bool:

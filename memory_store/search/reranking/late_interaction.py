@@ -11,7 +11,7 @@ nothing of it. The weights of words come from the sealed index's own document fr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
@@ -86,7 +86,9 @@ def interact(
     read = {o.candidate.ordinal: s for o, s in zip(first, raw, strict=False) if s is not None}
     if not read:
         return Interacted(tuple(pool), 0, (out_of_time(len(first)),) if first else ())
-    shares = blended_shares([c for c in pool if c.ordinal in read], read.__getitem__, late)
+    blended = [c for c in pool if c.ordinal in read]
+    shares = blended_shares(blended, read.__getitem__, late)
+    shares |= _of_code_in_its_order(blended, shares, search)
     return Interacted(
         tuple(
             one._replace(late_score=read.get(one.ordinal), late_share=shares.get(one.ordinal))
@@ -122,6 +124,16 @@ def blended_shares(
     by_words = standardised([score(candidate.ordinal) for candidate in read])
     mixed = scaled([(1 - late) * f + late * w for f, w in zip(by_fusion, by_words, strict=True)])
     return {c.ordinal: low + (high - low) * mix for c, mix in zip(read, mixed, strict=True)}
+
+
+def _of_code_in_its_order(
+    read: Sequence[Candidate], shares: Mapping[int, float], search: Search
+) -> dict[int, float]:
+    """The shares of source code handed on in fusion's order, as with a reranking model: words say
+    how code stands among notes, and its own recipe which code is first."""
+    mask = search.as_code
+    code = [one.ordinal for one in read if mask is not None and mask[one.ordinal]]
+    return dict(zip(code, sorted((shares[one] for one in code), reverse=True), strict=True))
 
 
 def standardised(values: Sequence[float]) -> list[float]:

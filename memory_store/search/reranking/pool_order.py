@@ -28,6 +28,7 @@ from memory_store.search.degraded import (
     PAIRS_DECIDE,
     missing_reranker,
     out_of_time,
+    without_reranker,
 )
 from memory_store.search.fusion.pool import above, to_come
 from memory_store.search.opening import Opening, conditions
@@ -79,6 +80,13 @@ class Reading:
 
     def read(self, pool: Sequence[Candidate]) -> Outcome:
         """Open what the plan allows of ``pool`` and put it into its final order."""
+        outcome, plan = self._read(pool), self.search.plan
+        if plan.options.reranker is None or plan.may_read:
+            return outcome
+        line = without_reranker(plan.recipe.name, plan.mode)
+        return replace(outcome, degraded=(line, *outcome.degraded))
+
+    def _read(self, pool: Sequence[Candidate]) -> Outcome:
         plan, context, parsed = self.search.plan, self.search.context, self.search.analysis.parsed
         degraded: tuple[Degraded, ...] = ()
         if plan.goes_by_files and self.search.analysis.asks:

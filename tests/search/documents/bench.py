@@ -66,6 +66,13 @@ def found(response: SearchResponse, leg: str, kind: str = "original") -> int:
     return int(number)
 
 
+def told_weights(response: SearchResponse) -> dict[str, float]:
+    """The weight of each list of a typed query, as ``explain`` says."""
+    (report,) = (report for report in response.explain if report.stage == "adjust")
+    parts = [part for row in report.details["results"] for part in row["contributions"]]
+    return {f"{part['leg']} {part['kind']}": part["weight"] for part in parts if "rank" in part}
+
+
 def steps(response: SearchResponse, ref: str) -> list[str]:
     """The names of what changed a result's score, in order, as ``explain`` says."""
     (report,) = (report for report in response.explain if report.stage == "adjust")

@@ -7,7 +7,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from bench import Bench, Statement, as_said, each_of, found, fused, fusion_ranks, refused, reranked
+from bench import (
+    Bench,
+    Statement,
+    as_said,
+    each_of,
+    found,
+    fused,
+    fusion_ranks,
+    refused,
+    reranked,
+    told_weights,
+)
 from msgspec.structs import replace
 
 from memory_store.errors import ModelUnavailableError
@@ -94,14 +105,6 @@ def weight(leg: str, kind: str) -> float:
     recipe = replace(GNO, first_bonus=0.0, podium_bonus=0.0)
     factor = {"original": 1.0, "variant": GNO.variant_weight, "hyde": GNO.hyde_weight}[kind]
     return fused(recipe, LegList(leg, (1,), weight=factor))[1] * 61
-
-
-def told_weights(bench: Bench) -> dict[str, float]:
-    """The weight of each list of a typed query, as ``explain`` says."""
-    response = search(bench.gardens(30), TYPED, rerank=False)
-    (report,) = (report for report in response.explain if report.stage == "adjust")
-    parts = [part for row in report.details["results"] for part in row["contributions"]]
-    return {f"{part['leg']} {part['kind']}": part["weight"] for part in parts if "rank" in part}
 
 
 def fetched(bench: Bench, leg: str, kind: str = "original") -> int:
@@ -195,7 +198,7 @@ STATEMENTS: list[Statement] = [
             "vector vec": 0.5,
             "vector hyde": 0.7,
         },
-        told_weights,
+        lambda b: told_weights(search(b.gardens(30), TYPED, rerank=False)),
     ),
     # Position-aware blending: what a fusion score of 1 and a reranker's 0 come to
     ("fusion's weight at rank 1", 0.75, lambda b: blended(1, 0, 1)),

@@ -6,7 +6,18 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from bench import LONG_AGO, Bench, Statement, as_said, each_of, found, fused, fusion_ranks, reranked
+from bench import (
+    LONG_AGO,
+    Bench,
+    Statement,
+    as_said,
+    each_of,
+    found,
+    fused,
+    fusion_ranks,
+    reranked,
+    told_weights,
+)
 
 from memory_store.records import MemoryDraft
 from memory_store.search.candidates import LegList
@@ -48,14 +59,6 @@ def per_list(bench: Bench, leg: str, kind: str = "original") -> int:
     numbers = {found(search(store, TYPED, limit=limit), leg, kind) for limit in (1, 10, 32)}
     (number,) = numbers
     return number
-
-
-def told_weights(bench: Bench) -> dict[str, float]:
-    """The weight of each list of a typed query, as ``explain`` says."""
-    response = search(bench.gardens(30), TYPED, rerank=False)
-    (report,) = (report for report in response.explain if report.stage == "adjust")
-    parts = [part for row in report.details["results"] for part in row["contributions"]]
-    return {f"{part['leg']} {part['kind']}": part["weight"] for part in parts if "rank" in part}
 
 
 def read_most(bench: Bench) -> int:
@@ -158,7 +161,7 @@ STATEMENTS: list[Statement] = [
             "vector vec": 1.0,
             "vector hyde": 1.0,
         },
-        told_weights,
+        lambda b: told_weights(search(b.gardens(30), TYPED, rerank=False)),
     ),
     ("a list of weight 2", 2 / 61 + 0.05, lambda b: fused(QMD, LegList("k", (1,), weight=2.0))[1]),
     ("candidates for reranking", 30, read_most),
