@@ -247,7 +247,7 @@ class TestWriting:
             ("memory_add", {"memories": [ends]}),
             ("memory_update", {"id": id_, "valid_to": "2023"}),
         ):
-            with pytest.raises(BadInputError, match="valid_to: 2023.* is before valid_from, 2024"):
+            with pytest.raises(BadInputError, match=r"valid_to: 2023.* is before valid_from, 2024"):
                 call(helper, tool, given)
 
     def test_what_stood_in_a_memorys_place_is_read_as_of_a_day(self, store: MemoryStore) -> None:
