@@ -319,6 +319,10 @@ async def test_topics_are_added_and_removed(served: Served) -> None:
     open_ended = await send(served.by("root"), "PATCH", f"/{ONE}.json", {"valid_to": None})
     row = open_ended.json()["rows"][0]
     assert (row["valid_from"], row["valid_to"]) == ("2024-05-01T00:00:00Z", None)
+    backwards = await send(served.by("root"), "PATCH", f"/{ONE}.json", {"valid_to": "2024-04"})
+    assert backwards.status_code == 400
+    said = "valid_to: 2024-04-01T00:00:00Z is before valid_from, 2024-05-01T00:00:00Z"
+    assert backwards.json()["error"].rstrip(".") == said
 
 
 async def test_many_are_changed_in_one_request_or_none_of_them(served: Served) -> None:
