@@ -23,6 +23,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="links to files take a privilege"),
 ]
 
+WEIGHTS = {"multilingual", "offline"}
 CERTIFICATES = ("--certificate", "own.pem", "--private-key", "own.key", "--peer", "node.pem")
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -168,3 +169,12 @@ def test_a_command_names_the_extra_that_it_needs(
     assert answer.returncode != 0
     assert f"datasette-hybrid[{extra}]" in answer.stdout + answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_doctor_names_every_extra_that_is_not_there(run: Run) -> None:
+    """But the ones that bring weights of models alone: doctor speaks of the models."""
+    said = run("memory_store", "doctor").stdout
+    extras = set(distribution(OURS).metadata.get_all("Provides-Extra") or ())
+    assert {
+        one for one in extras if f"pip install 'datasette-hybrid[{one}]'" not in said
+    } <= WEIGHTS

@@ -123,8 +123,6 @@ def checked(form: Typed) -> Checked:
             problems[name] = sentence(error)
     if not problems and not values["text"].strip():
         problems["text"] = "Write something first."
-    if not problems and values["valid_from"] and "" < values["valid_to"] < values["valid_from"]:
-        problems["valid_to"] = "This is before the day from which it is valid."
     return Checked(values, problems)
 
 
@@ -174,6 +172,7 @@ def sentence(error: Exception) -> str:
     """A refusal as a sentence to stand beside its field, whose name it need not say again."""
     parameter = getattr(error, "parameter", None)
     plain = str(error).removeprefix(f"{parameter}: ")
+    plain = plain.replace("valid_from", f"\u201c{LABELS['valid_from']}\u201d")
     return plain[:1].upper() + plain[1:] + ("" if plain.endswith((".", "!")) else ".")
 
 

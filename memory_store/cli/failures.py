@@ -73,4 +73,4 @@ def _as_typed(message: str, parameter: str | None) -> str:
     if parameter is None or not message.startswith(f"{parameter}: "):
         return message
     typed = _ARGUMENTS.get(parameter) or f"--{parameter.replace('_', '-')}"
-    return f"{typed}{message[len(parameter) :]}"
+    return f"{typed}{message[len(parameter) :]}".replace("valid_from", "--valid-from")

@@ -104,19 +104,38 @@ def libraries() -> list[Check]:
     ] or [Check("libraries", "ok", f"{len(wanted)} of {len(wanted)} installed")]
 
 
+EXTRAS = {
+    "keyring": (("keyring",), "no key in the operating system's keyring"),
+    "documents": (
+        ("bs4", "defusedxml", "mammoth", "markdownify", "pptx", "pypdfium2", "python_calamine"),
+        "import leaves out PDF, Office files, web pages, books and mail",
+    ),
+    "code": (
+        ("ast_grep_py", "pygments", "semble_grammars", "tree_sitter"),
+        "code is cut by lines, and no search by structure",
+    ),
+    "watch": (("watchfiles",), "no memory-store watch"),
+    "interactive": (("prompt_toolkit",), "no results while you type (search -i)"),
+    "llm": (("llm",), "no query expansion by a language model, no answers (ask)"),
+    "mcp": (("mcp",), "no server for assistants (memory-store mcp)"),
+    "postgres": (("psycopg",), "no vault on a PostgreSQL server"),
+    "shards": (("grpc",), "no vault whose index several machines hold"),
+}
+"""Extra → what it brings (by the names they are imported by), and what is missing without it."""
+
+
 def extras() -> list[Check]:
     """What is installed only where you asked for it."""
-    wanted = (
-        ("keyring", "keyring", "no key in the operating system's keyring"),
-        ("llm", "llm", "no query expansion by a language model, no answers (ask)"),
-        ("mcp", "mcp", "no server for assistants (memory-store mcp)"),
-    )
-    return [
-        Check(name, "ok", f"{name} {metadata.version(package)}")
-        if find_spec(name) is not None and _installed(package)
-        else Check(name, "off", "not installed", effect, f"pip install {package}")
-        for name, package, effect in wanted
-    ]
+    checks = []
+    for name, (packages, effect) in EXTRAS.items():
+        lacking = [one for one in packages if find_spec(one) is None]
+        if lacking:
+            said = "not installed" if len(lacking) == len(packages) else f"without {lacking[0]}"
+            mend = f"pip install 'datasette-hybrid[{name}]'"
+            checks.append(Check(name, "off", said, effect, mend))
+        else:
+            checks.append(Check(name, "ok", "installed"))
+    return checks
 
 
 def folders() -> list[Check]:

