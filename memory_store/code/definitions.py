@@ -167,9 +167,7 @@ def definitions_of(
     return list(_by_query(found, text))
 
 
-def enclosing(
-    found: list[Definition], start: int, end: int, text: str = ""
-) -> Definition | None:
+def enclosing(found: list[Definition], start: int, end: int, text: str = "") -> Definition | None:
     """The innermost definition around a part; else the first that begins in it.
 
     With the ``text``, a part begins behind the remarks and decorators that lead to a definition.
