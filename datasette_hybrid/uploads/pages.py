@@ -60,8 +60,6 @@ async def import_page(datasette: Any, request: Any) -> Response:
             return Response.redirect(address, status=303, headers=NO_STORE)
     vault, grants = await questions.vault_for(datasette, request, "write")
     context = {
-        "database": vault.database,
-        "path": path,
         "given": {name: last(given, name) for name in FIELDS},
         "accept": taken().replace(" ", ""),
         "may_create": _may_name_new(grants),
@@ -72,7 +70,7 @@ async def import_page(datasette: Any, request: Any) -> Response:
         "most": FILES_LIMIT,
         "refusal": refusal,
     }
-    return await render(datasette, request, "hybrid_import.html", context, status)
+    return await render(datasette, request, "hybrid_import.html", context, status, vault=vault)
 
 
 @endpoint("POST")
@@ -97,8 +95,6 @@ async def job_page(datasette: Any, request: Any) -> Response:
         job.stop()
         return Response.redirect(address, status=303, headers=NO_STORE)
     context = {
-        "database": vault.database,
-        "path": path,
         "address": address,
         "job": job.as_dict(await _embedding(vault)),
         "later": vault.upkeep.embeds_later,
@@ -111,7 +107,7 @@ async def job_page(datasette: Any, request: Any) -> Response:
         ],
         "private_queries": vault.settings.private_queries,
     }
-    return await render(datasette, request, "hybrid_import_job.html", context)
+    return await render(datasette, request, "hybrid_import_job.html", context, vault=vault)
 
 
 @endpoint("GET", "HEAD", "DELETE")

@@ -396,10 +396,14 @@ async def test_who_writes_without_reading_sees_nothing_back(served: Served) -> N
     assert added.json()["rows"][0]["text"] is None
     assert stale.json()["current"]["title"] is None
     assert stale.json()["current"]["version"] == 1
+    changed = await send(wanda, "PATCH", f"/{ONE}.json", {"title": "Renamed", "version": 1})
+    assert changed.status_code == 200
+    assert changed.json()["rows"][0]["text"] is None
+    assert "every second day" not in changed.text
     blind = await send(wanda, "PATCH", f"/{ONE}.json", {"title": "x"})
     assert blind.json()["parameter"] == "version"
     for change in ({"add_topics": ["x"]}, {"remove_topics": ["garden"]}):
-        refused = await send(wanda, "PATCH", f"/{ONE}.json", {**change, "version": 1})
+        refused = await send(wanda, "PATCH", f"/{ONE}.json", {**change, "version": 2})
         assert refused.status_code == 403
     assert (
         await send(wanda, "POST", f"/{ONE}/publish.json", {"collection": "x"})
