@@ -121,23 +121,24 @@ def permission_allowed(datasette: Any, actor: Any, action: str, resource: Any) -
 @hookimpl(specname="permission_allowed", tryfirst=True)
 def permission_allowed_on_open(datasette: Any, actor: Any, action: str, resource: Any) -> Any:
     """Open collections, for 0.65, where the last plugin that has a say is heard."""
-    from . import compat
-    from .permissions import grants
-
-    if action not in compat.ON_COLLECTIONS or not isinstance(resource, tuple):
-        return None
-    return grants.decide(datasette, actor, action, *resource, closed=False)
+    return _allowed_on_collections(datasette, actor, action, resource, closed=False)
 
 
 @hookimpl(specname="permission_allowed", trylast=True)
 def permission_allowed_on_closed(datasette: Any, actor: Any, action: str, resource: Any) -> Any:
     """Closed collections, for 0.65: here it is ours."""
+    return _allowed_on_collections(datasette, actor, action, resource, closed=True)
+
+
+def _allowed_on_collections(
+    datasette: Any, actor: Any, action: str, resource: Any, *, closed: bool
+) -> Any:
     from . import compat
     from .permissions import grants
 
     if action not in compat.ON_COLLECTIONS or not isinstance(resource, tuple):
         return None
-    return grants.decide(datasette, actor, action, *resource, closed=True)
+    return grants.decide(datasette, actor, action, *resource, closed=closed)
 
 
 @hookimpl(specname="permission_allowed", trylast=True)

@@ -50,8 +50,6 @@ async def landscape_page(datasette: Any, request: Any) -> Response:
     vault, found = await _landscape(datasette, request)
     path = hybrid_path(datasette, vault.database)
     context = {
-        "database": vault.database,
-        "path": path,
         "landscape": found,
         "views": [_view(one) for one in found.regions],
         "width": MAP_WIDTH,
@@ -60,7 +58,7 @@ async def landscape_page(datasette: Any, request: Any) -> Response:
         "private_queries": vault.settings.private_queries,
         "href": lambda fields: address(path, fields),
     }
-    return await render(datasette, request, "hybrid_landscape.html", context)
+    return await render(datasette, request, "hybrid_landscape.html", context, vault=vault)
 
 
 @endpoint("GET", "HEAD")

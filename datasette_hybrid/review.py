@@ -52,13 +52,11 @@ async def review_page(datasette: Any, request: Any) -> Response:
 
     found, writable = await work.run(look)
     context = {
-        "database": vault.database,
-        "path": hybrid_path(datasette, vault.database),
         "review": found,
         "writable": writable,
         "undo": undo.group_in(request) if grants.decrypt & grants.write else "",
     }
-    return await render(datasette, request, "hybrid_review.html", context)
+    return await render(datasette, request, "hybrid_review.html", context, vault=vault)
 
 
 def _ids(found: Review) -> list[str]:

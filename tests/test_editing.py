@@ -62,6 +62,34 @@ def test_one_wrong_change_stops_all_of_them(
         assert [problem.row for problem in raised.value.problems] == [1]
 
 
+def test_what_would_end_before_it_begins_is_refused_by_both_names(store: MemoryStore) -> None:
+    backwards = {"valid_from": "2024-06-01T00:00:00.5Z", "valid_to": "2024-06-01"}
+    said = "valid_to: 2024-06-01T00:00:00Z is before valid_from, 2024-06-01T00:00:00.500000Z"
+    one = store.add("One", valid_from=backwards["valid_from"])
+    for write in (
+        lambda: store.add("Two", **backwards),
+        lambda: store.add_many([MemoryDraft("Two", **backwards)]),
+        lambda: store.add_once([MemoryDraft("Two", **backwards)]),
+        lambda: store.edit(one.id, valid_to=backwards["valid_to"]),
+    ):
+        with pytest.raises(BadInputError) as raised:
+            write()
+        assert (str(raised.value), raised.value.parameter) == (said, "valid_to")
+    assert store.list() == [one]
+    moment = store.edit(one.id, valid_to=backwards["valid_from"])
+    assert moment.valid_to == moment.valid_from
+
+
+def test_what_a_successor_ended_before_it_began_can_still_be_changed(store: MemoryStore) -> None:
+    old = store.add("From next year on", valid_from="2100-01-01")
+    store.supersede(old.id, "From now on")
+    again = store.edit(old.id, text="From then on", topics=("plans",))
+    assert again.valid_to is not None
+    assert again.valid_from is not None
+    assert again.valid_to < again.valid_from
+    assert store.edit(old.id, valid_to="2101-01-01").valid_to == "2101-01-01T00:00:00Z"
+
+
 def test_every_wrong_row_is_named(store: MemoryStore) -> None:
     drafts = [MemoryDraft("x", type="opinion"), MemoryDraft("fine"), MemoryDraft("", id="no")]
     with pytest.raises(BadRowsError) as raised:

@@ -13,12 +13,21 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
+import pytest
 from onnx import helper
 from tiny_embedder import SILENT, SPECIAL, save_model, vocabulary, write_tokenizer
 
 WINDOW = 512
 FILE = "flashrank-TinyBERT-L-2-v2.onnx"  # what FlashRank wants its default model's file to be
 NO_OVERLAP, FULL_OVERLAP = -11.0, 4.0
+
+
+def chosen(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The folder of the model below ``folder``, under the name of one that is calibrated; searches
+    use it from now on."""
+    made = str(build(folder / "ms-marco-TinyBERT-L-2-v2"))
+    monkeypatch.setenv("MEMORY_STORE_RERANKER", made)
+    return made
 
 
 def build(folder: Path, words: Iterable[str] = ()) -> Path:

@@ -63,8 +63,6 @@ async def audit_page(datasette: Any, request: Any) -> Response:
     given = questions.arguments(request)
     path = hybrid_path(datasette, vault.database)
     context: dict[str, Any] = {
-        "database": vault.database,
-        "path": path,
         "given": {name: last(given, name) for name in FILTERS},
         "surfaces": (*SURFACES, SERVER),
         "actions": ACTIONS,
@@ -82,7 +80,7 @@ async def audit_page(datasette: Any, request: Any) -> Response:
         context.update(trail=trail, rows=rows, **_links(given, f"{path}/audit", following))
     except BadInputError as error:
         status, context["refusal"] = 400, str(error)
-    return await render(datasette, request, "hybrid_audit.html", context, status)
+    return await render(datasette, request, "hybrid_audit.html", context, status, vault=vault)
 
 
 @endpoint("GET", "HEAD")

@@ -18,7 +18,7 @@ from memory_store.host import NO, YES, MemoryStore
 from ..requests import questions
 from ..requests.admission import work
 from ..requests.answers import answer
-from ..search.api import endpoint
+from ..search.api import View, endpoint
 from ..search.forms import whole_number
 
 MOST_ROWS = 1_000
@@ -26,53 +26,19 @@ ROWS = 100
 Given = dict[str, Any]
 
 
-@endpoint("GET", "HEAD")
-async def outline(datasette: Any, request: Any) -> Response:
-    """``/{db}/-/hybrid/code/outline.json?file=``."""
-    given = _given(request, "file", "collection", needs="file")
-    return await _answered(datasette, request, lambda store: store.code.outline(**given))
+def _asks(
+    ask: Callable[[MemoryStore], Callable[..., Any]], *names: str, needs: str = "", **usual: int
+) -> View:
+    """An endpoint for one of the questions about code, with parameters of these ``names``."""
 
+    @endpoint("GET", "HEAD")
+    async def asked(datasette: Any, request: Any) -> Response:
+        given = {**usual, **_given(request, *names, needs=needs)}
+        vault, grants = await questions.vault_for(datasette, request, "decrypt")
+        found = await work.run(lambda: ask(vault.use(grants.decrypt))(**given))
+        return answer({"ok": True, **to_builtins(found)})
 
-@endpoint("GET", "HEAD")
-async def symbols(datasette: Any, request: Any) -> Response:
-    """``/{db}/-/hybrid/code/symbols.json?name=``."""
-    given = {"limit": ROWS, **_given(request, "name", "collection", "limit", needs="name")}
-    return await _answered(datasette, request, lambda store: store.code.symbols(**given))
-
-
-@endpoint("GET", "HEAD")
-async def references(datasette: Any, request: Any) -> Response:
-    """``/{db}/-/hybrid/code/references.json?name=``: the lines that use a name, one a row."""
-    given = {"limit": ROWS, **_given(request, "name", "collection", "limit", needs="name")}
-    return await _answered(datasette, request, lambda store: store.code.references(**given))
-
-
-@endpoint("GET", "HEAD")
-async def impact(datasette: Any, request: Any) -> Response:
-    """``/{db}/-/hybrid/code/impact.json?of=``: of a file or a symbol."""
-    given = _given(request, "of", "collection", "hops", needs="of")
-    return await _answered(datasette, request, lambda store: store.code.impact(**given))
-
-
-@endpoint("GET", "HEAD")
-async def context(datasette: Any, request: Any) -> Response:
-    """``/{db}/-/hybrid/code/context.json``."""
-    given = _given(request, "collection", "budget")
-    return await _answered(datasette, request, lambda store: store.code.context(**given))
-
-
-@endpoint("GET", "HEAD")
-async def read(datasette: Any, request: Any) -> Response:
-    """``/{db}/-/hybrid/code/read.json?file=src/app.py:40-80``."""
-    names = ("file", "collection", "budget", "skeleton", "snap", "if_changed")
-    given = _given(request, *names, needs="file")
-    return await _answered(datasette, request, lambda store: store.code.read(**given))
-
-
-async def _answered(datasette: Any, request: Any, ask: Callable[[MemoryStore], Any]) -> Response:
-    vault, grants = await questions.vault_for(datasette, request, "decrypt")
-    found = await work.run(lambda: ask(vault.use(grants.decrypt)))
-    return answer({"ok": True, **to_builtins(found)})
+    return asked
 
 
 def _given(request: Any, *names: str, needs: str = "") -> Given:
@@ -110,3 +76,14 @@ def _read(name: str, text: str) -> Any:
     if name == "limit" and number > MOST_ROWS:
         raise BadInputError(f"{name}: at most {MOST_ROWS:,}", name)
     return number
+
+
+NAMED = ("name", "collection", "limit")
+READ = ("file", "collection", "budget", "skeleton", "snap", "if_changed")
+
+outline = _asks(lambda store: store.code.outline, "file", "collection", needs="file")
+symbols = _asks(lambda store: store.code.symbols, *NAMED, needs="name", limit=ROWS)
+references = _asks(lambda store: store.code.references, *NAMED, needs="name", limit=ROWS)
+impact = _asks(lambda store: store.code.impact, "of", "collection", "hops", needs="of")
+context = _asks(lambda store: store.code.context, "collection", "budget")
+read = _asks(lambda store: store.code.read, *READ, needs="file")

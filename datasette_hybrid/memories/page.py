@@ -58,14 +58,12 @@ async def memory(datasette: Any, request: Any) -> Response:
     )
     context = {
         **opened,
-        "database": vault.database,
-        "path": path,
         "here": memory_path(datasette, vault.database, opened["memory"].id),
         "back": path + kept(request),
         "keep": kept(request),
         "grants": grants,
     }
-    return await render(datasette, request, "hybrid_memory.html", context)
+    return await render(datasette, request, "hybrid_memory.html", context, vault=vault)
 
 
 @page("GET", "HEAD")
@@ -224,8 +222,6 @@ async def delete(datasette: Any, request: Any) -> Response:
             found = await work.run(look)
         changed = True
     context = {
-        "database": vault.database,
-        "path": hybrid_path(datasette, vault.database),
         "here": memory_path(datasette, vault.database, found.id),
         "keep": kept(request),
         "memory": found,
@@ -233,7 +229,8 @@ async def delete(datasette: Any, request: Any) -> Response:
         "changed": changed,
         "days": days,
     }
-    return await render(datasette, request, "hybrid_delete.html", context, 409 if changed else 200)
+    status = 409 if changed else 200
+    return await render(datasette, request, "hybrid_delete.html", context, status, vault=vault)
 
 
 def _back(datasette: Any, request: Any, vault: Vault, memory_id: str, message: str) -> Response:

@@ -33,7 +33,6 @@ async def trash_page(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/trash``; with ``memory``, the earlier versions of that one."""
     vault, grants = await questions.vault_for(datasette, request, "decrypt")
     memory = forms.last(questions.arguments(request), "memory")
-    path = hybrid_path(datasette, vault.database)
 
     def look() -> tuple[list[TrashEntry], set[tuple[str, int]], int]:
         store = vault.use(grants.decrypt)
@@ -46,15 +45,13 @@ async def trash_page(datasette: Any, request: Any) -> Response:
 
     found, writable, days = await work.run(look)
     context = {
-        "database": vault.database,
-        "path": path,
         "memory": memory,
         "entries": found[:MOST],
         "more": len(found) > MOST,
         "writable": writable,
         "days": days,
     }
-    return await render(datasette, request, "hybrid_trash.html", context)
+    return await render(datasette, request, "hybrid_trash.html", context, vault=vault)
 
 
 @page("POST")

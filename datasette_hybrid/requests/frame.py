@@ -150,8 +150,6 @@ async def unlock_page(
         ("Audit trail", f"{path}/audit", grants.audit),
     ]
     context = {
-        "database": vault.database,
-        "path": path,
         "locked": vault.locked,
         "refusal": sentence(refusal),
         "ways": [] if vault.locked else [(label, href) for label, href, may in offered if may],
@@ -160,7 +158,9 @@ async def unlock_page(
         "opening_problem": vault.problem if asker.get().at(vault.database) else None,
         "carried": errand.fields(),
     }
-    return await render(datasette, request, "hybrid_unlock.html", context, status, headers)
+    return await render(
+        datasette, request, "hybrid_unlock.html", context, status, headers, vault=vault
+    )
 
 
 def sentence(text: str) -> str:
@@ -178,9 +178,15 @@ async def render(
     context: dict[str, Any],
     status: int = 200,
     headers: dict[str, str] | None = None,
+    *,
+    vault: Vault | None = None,
 ) -> Response:
-    """One of our templates, with the headers all of our pages carry."""
+    """One of our templates, with the headers all of our pages carry; of a ``vault``, its database
+    and the ``path`` of its search page."""
     shown = {"lockbar": lockbar(datasette, request), "part": part, **context}
+    if vault is not None:
+        path = hybrid_path(datasette, vault.database)
+        shown = {"database": vault.database, "path": path, **shown}
     await let_others_go_first()
     body = whole_characters(await datasette.render_template(template, shown, request=request))
     protective = {

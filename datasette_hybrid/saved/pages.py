@@ -93,13 +93,11 @@ async def _shown(
     made: tuple[SavedSearch, str] | None = None,
 ) -> Response:
     context = {
-        "database": vault.database,
-        "path": hybrid_path(datasette, vault.database),
         "searches": [(one, _words(one)) for one in found],
         "kept": await work.run(lambda: store_of(vault).is_owner),
         "made": made and (*made, feed_addresses(datasette, request, vault, made[0])),
     }
-    return await render(datasette, request, "hybrid_searches.html", context)
+    return await render(datasette, request, "hybrid_searches.html", context, vault=vault)
 
 
 def _words(saved: SavedSearch) -> str:

@@ -23,7 +23,7 @@ from ..requests import questions
 from ..requests.admission import work
 from ..requests.answers import answer
 from ..requests.cross_site import comes_from_elsewhere, is_forged
-from ..requests.frame import hybrid_path, page, render
+from ..requests.frame import hybrid_path, page, render, sentence
 from ..search.api import absolute_url, endpoint
 from ..search.forms import last, values, whole_number
 from ..vaults.vault import Vault
@@ -46,7 +46,7 @@ async def import_page(datasette: Any, request: Any) -> Response:
     vault, _ = await questions.vault_now(datasette, request, "write")
     path = hybrid_path(datasette, vault.database)
     given: Mapping[str, Any] = questions.arguments(request)
-    status, refusal = 200, vault.access.read_only and "nothing can be written to this vault"
+    status, refusal = 200, vault.read_only
     if request.method == "POST":
         try:
             with jobs_of(datasette).receiving(vault):
@@ -54,14 +54,12 @@ async def import_page(datasette: Any, request: Any) -> Response:
                 given = upload.fields
                 job = await _begin(datasette, request, upload)
         except (BadInputError, ConflictError, Forbidden) as error:
-            status, refusal = questions.status_of(error), str(error)
+            status, refusal = questions.status_of(error), sentence(str(error))
         else:
             address = f"{path}/import/{job.name}"
             return Response.redirect(address, status=303, headers=NO_STORE)
     vault, grants = await questions.vault_for(datasette, request, "write")
     context = {
-        "database": vault.database,
-        "path": path,
         "given": {name: last(given, name) for name in FIELDS},
         "accept": taken().replace(" ", ""),
         "may_create": _may_name_new(grants),
@@ -72,7 +70,7 @@ async def import_page(datasette: Any, request: Any) -> Response:
         "most": FILES_LIMIT,
         "refusal": refusal,
     }
-    return await render(datasette, request, "hybrid_import.html", context, status)
+    return await render(datasette, request, "hybrid_import.html", context, status, vault=vault)
 
 
 @endpoint("POST")
@@ -97,8 +95,6 @@ async def job_page(datasette: Any, request: Any) -> Response:
         job.stop()
         return Response.redirect(address, status=303, headers=NO_STORE)
     context = {
-        "database": vault.database,
-        "path": path,
         "address": address,
         "job": job.as_dict(await _embedding(vault)),
         "later": vault.upkeep.embeds_later,
@@ -111,7 +107,7 @@ async def job_page(datasette: Any, request: Any) -> Response:
         ],
         "private_queries": vault.settings.private_queries,
     }
-    return await render(datasette, request, "hybrid_import_job.html", context)
+    return await render(datasette, request, "hybrid_import_job.html", context, vault=vault)
 
 
 @endpoint("GET", "HEAD", "DELETE")

@@ -129,9 +129,7 @@ def add_once(
     is there just as given would confirm what it says.
     """
     vault, asked = opened.vault, [*given]
-    made = checked_rows(
-        asked, lambda draft: drafts.memory_from_draft(drafts.with_text_topics(draft), "")
-    )
+    made = checked_rows(asked, lambda draft: drafts.new_memory(draft, ""))
     _refuse_twice([memory.id for memory in made])
 
     def attempt() -> list[Addition]:
@@ -191,7 +189,7 @@ def supersede(
             supersedes=old.id,
             metadata=metadata or {},
         )
-        new = drafts.memory_from_draft(drafts.with_text_topics(draft), old.collection)
+        new = drafts.new_memory(draft, old.collection)
         write(opened, with_succession(vault, [new]), embed=embed)
         return shown(vault, [new])[0]
 
@@ -292,6 +290,8 @@ def _changed(pair: tuple[Memory, MemoryChange]) -> Memory:
     after = drafts.next_version(before, **changes)
     if not after.text.strip() and ("text" in changes or not after.title):
         raise BadInputError("an empty memory: it has neither text nor title", "text")
+    if (after.valid_from, after.valid_to) != (before.valid_from, before.valid_to):
+        drafts.refuse_backwards(after)
     return after
 
 

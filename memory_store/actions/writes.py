@@ -19,10 +19,7 @@ from memory_store.actions.collections import collection_ids
 from memory_store.actions.reads import shown
 from memory_store.configuration import typed_vault
 from memory_store.errors import ConflictError, LockedError, ModelMismatchError
-from memory_store.importing.drafts import (
-    memory_from_draft,
-    with_text_topics,
-)
+from memory_store.importing.drafts import new_memory
 from memory_store.records import (
     Embedded,
     Embedding,
@@ -70,9 +67,7 @@ def add_many(opened: Opened, drafts: Iterable[MemoryDraft], *, embed: bool = Tru
 def _added(opened: Opened, drafts: Iterable[MemoryDraft], *, embed: bool) -> list[Memory]:
     vault, found = opened.vault, cache(opened.vault.collections.find_or_create)
     drafts = list(drafts)
-    memories = [
-        memory_from_draft(with_text_topics(draft), found(draft.collection)) for draft in drafts
-    ]
+    memories = [new_memory(draft, found(draft.collection)) for draft in drafts]
     given = [memory.id for memory, draft in zip(memories, drafts, strict=True) if draft.id]
     taken = vault.reader().memories.rows(given)
     if taken:

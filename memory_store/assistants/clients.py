@@ -130,11 +130,13 @@ def install(client: str, name: str, entry: Entry) -> Path:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Put a file in the place of one, which is kept beside it, with the rights of that."""
+    """Put a file in the place of one, with the rights of that. The first one is kept beside it,
+    also where this is done again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else PRIVATE
-    if path.exists():
-        shutil.copy2(path, path.with_name(path.name + BEFORE))
+    before = path.with_name(path.name + BEFORE)
+    if path.exists() and not before.exists():
+        shutil.copy2(path, before)
     replace_file(path, content, mode)
 
 

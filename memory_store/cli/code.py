@@ -184,30 +184,13 @@ def _context_lines(found: CodeContext) -> Iterator[str]:
     yield from _section("Languages", _counted(found.languages.items()))
     yield from _section("Begins in", found.entry_points)
     yield from _section("Folders", _counted(found.folders.items()))
-    yield from _section(
-        "Imported most",
-        aligned(
-            [
-                (f"{one.imported_by:,}", one.file, *_named(one.symbols))
-                for one in found.most_imported
-            ],
-            [0],
-        )
-        if found.most_imported
-        else (),
-    )
-    yield from _section(
-        "Used most",
-        aligned(
-            [
-                (f"{one.references:,}", one.path, f"{one.file}:{one.line}")
-                for one in found.most_used
-            ],
-            [0],
-        )
-        if found.most_used
-        else (),
-    )
+    imported = [
+        (f"{one.imported_by:,}", one.file, ", ".join(one.symbols[:5]))
+        for one in found.most_imported
+    ]
+    yield from _section("Imported most", aligned(imported, [0]))
+    used = [(f"{one.references:,}", one.path, f"{one.file}:{one.line}") for one in found.most_used]
+    yield from _section("Used most", aligned(used, [0]))
     yield from _section("Changed last by", _counted(found.authors.items()))
     yield from _section(
         "Changed last", [f"{day}  {file}" for file, day in found.last_changed.items()]
@@ -286,10 +269,6 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
 
 def _counted(pairs: Iterable[tuple[str, int]]) -> list[str]:
     return [f"{count:>6,}  {name}" for name, count in pairs]
-
-
-def _named(symbols: tuple[str, ...]) -> tuple[str]:
-    return (", ".join(symbols[:5]),)
 
 
 def _numbers(lines: tuple[int, ...]) -> str:

@@ -57,7 +57,8 @@ def _message(error: BaseException) -> str | None:
         return str(error)
     if isinstance(error, OSError):
         culprit = f"{error.filename}: " if error.filename else ""
-        return f"{culprit}{error.strerror or error}"
+        reason = error.strerror or str(error)
+        return f"{culprit}{reason[:1].lower()}{reason[1:]}"
     sqlite = sys.modules.get("memory_store.sqlite")  # whichever sqlite3 module is in use
     if sqlite is not None and isinstance(error, sqlite.sqlite3.DatabaseError):
         return f"the database refused: {error}"
@@ -73,4 +74,4 @@ def _as_typed(message: str, parameter: str | None) -> str:
     if parameter is None or not message.startswith(f"{parameter}: "):
         return message
     typed = _ARGUMENTS.get(parameter) or f"--{parameter.replace('_', '-')}"
-    return f"{typed}{message[len(parameter) :]}"
+    return f"{typed}{message[len(parameter) :]}".replace("valid_from", "--valid-from")

@@ -75,6 +75,7 @@ _NESTS = frozenset({"class", "interface", "trait", "struct", "module", "enum"})
 _ASIDE = frozenset({"name", "container", "package", "import", "_require"})
 _EXPORTS = ("export_statement", "template_declaration")
 _MINOR = frozenset({"constant", "declaration", "macro"})
+_LEADING = re.compile(r"\s*(?:(?:[#@;*]|//|/\*|--)[^\n]*\n\s*)*")
 _PLAIN = frozenset({"class", "module", "method", "singleton_method"})  # Ruby names its nodes so
 
 
@@ -166,8 +167,14 @@ def definitions_of(
     return list(_by_query(found, text))
 
 
-def enclosing(found: list[Definition], start: int, end: int) -> Definition | None:
-    """The innermost definition around a part; else the first that begins in it."""
+def enclosing(found: list[Definition], start: int, end: int, text: str = "") -> Definition | None:
+    """The innermost definition around a part; else the first that begins in it.
+
+    With the ``text``, a part begins behind the remarks and decorators that lead to a definition.
+    """
+    leading = _LEADING.match(text, start, end)
+    reached = leading.end() if leading is not None else start
+    start = next((one.start for one in found if start <= one.start <= reached), start)
     around = [one for one in found if one.start <= start and end <= one.end]
     if around:
         return max(around, key=lambda one: (one.start, -one.end))

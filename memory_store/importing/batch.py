@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from memory_store.dates import epoch
 from memory_store.errors import BadInputError, ConflictError
-from memory_store.importing.drafts import memory_from_draft
+from memory_store.importing.drafts import ends_before_it_begins, memory_from_draft
 from memory_store.importing.job import Counts, ImportJob
 from memory_store.importing.ledger import FileMark, Ledger
 from memory_store.records import Memory, MemoryDraft
@@ -25,6 +25,7 @@ from memory_store.vault.rows import Origin, open_head
 from memory_store.vault.storage import Storage
 from memory_store.vault.trash import BY_IMPORT, Change
 
+BACKWARDS = "valid_to is before valid_from; the note was imported with both as they are"
 BATCH_MEMORIES = 64
 BATCH_SECONDS = 2.0  # a batch is written at the latest now: what a killed import loses
 BATCH_CHARACTERS = 400_000
@@ -157,6 +158,8 @@ class Batch:
             if number in refused:
                 self._counts.fail(item.name, refused[number])
                 continue
+            if ends_before_it_begins(item.draft):
+                self._counts.warnings.append((item.name, BACKWARDS))
             self._counts.kinds[item.kind] += 1
             if item.replaces is None:
                 self._counts.imported += 1

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from memory_store.dates import format_time, parse_time
+from memory_store.dates import epoch, format_time, parse_time
 from memory_store.errors import BadInputError
 from memory_store.importing.notes import first_heading, hashtags
 from memory_store.records import DONE_SUFFIX, TYPES, Memory, MemoryDraft, base_type
@@ -77,6 +77,32 @@ def with_text_topics(draft: MemoryDraft) -> MemoryDraft:
     """The draft with the ``#hashtags`` of its text as topics, too."""
     text = canonical_text(draft.text) if "#" in draft.text else ""
     return replace(draft, topics=with_hashtags(draft.topics, text))
+
+
+def new_memory(draft: MemoryDraft, collection: str) -> Memory:
+    """A memory that its writer adds: :func:`memory_from_draft` with the ``#hashtags`` of its text.
+
+    Raises BadInputError for one that ends before it begins. An import keeps such a one.
+    """
+    memory = memory_from_draft(with_text_topics(draft), collection)
+    refuse_backwards(memory)
+    return memory
+
+
+def ends_before_it_begins(one: Memory | MemoryDraft) -> bool:
+    """Whether ``valid_to`` is before ``valid_from``: so an old file says, or a successor made it
+    so that begins before the memory that it replaces."""
+    if not (one.valid_from and one.valid_to):
+        return False
+    return epoch(one.valid_to) < epoch(one.valid_from)
+
+
+def refuse_backwards(memory: Memory) -> None:
+    """Raise BadInputError, naming both fields, for a memory that ends before it begins."""
+    if ends_before_it_begins(memory):
+        raise BadInputError(
+            f"valid_to: {memory.valid_to} is before valid_from, {memory.valid_from}", "valid_to"
+        )
 
 
 def memory_from_draft(draft: MemoryDraft, collection: str) -> Memory:

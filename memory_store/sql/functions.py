@@ -131,6 +131,12 @@ class StoreAndGrants(Struct, frozen=True):
             return None
         return self.store.limited_to(self.grants.search, readable=self.grants.decrypt)
 
+    def read(self) -> MemoryStore | None:
+        """What the caller may read; ``None`` for one who may not, or not now."""
+        if self.store is None or not self.grants.decrypt:
+            return None
+        return self.store.limited_to(self.grants.decrypt)
+
 
 class _Found(Struct, frozen=True):
     """An answer, and whether the vault is one that seals types and times."""
@@ -227,23 +233,18 @@ class HybridFunctions:
 
     def memory_text(self, memory_id: Any) -> str | None:
         """The whole text of a memory that the caller may read."""
-        if not isinstance(memory_id, str):
-            return None
-        with contextlib.suppress(*NULL):
-            found = self._resolve(None)
-            if found.store is not None and found.grants.decrypt:
-                return found.store.limited_to(found.grants.decrypt).get(memory_id, refs=False).text
-        return None
+        return self._of_memory(memory_id, lambda store, one: store.get(one, refs=False).text)
 
     def memory_links(self, memory_id: Any) -> str | None:
         """What a memory links to and what links to it, as JSON, of what the caller may read."""
-        if not isinstance(memory_id, str):
-            return None
+        return self._of_memory(
+            memory_id, lambda store, one: write_json(store.links(one, refs=False).as_dict())
+        )
+
+    def _of_memory(self, memory_id: Any, ask: Callable[[MemoryStore, str], str]) -> str | None:
         with contextlib.suppress(*NULL):
-            found = self._resolve(None)
-            if found.store is not None and found.grants.decrypt:
-                store = found.store.limited_to(found.grants.decrypt)
-                return write_json(store.links(memory_id, refs=False).as_dict())
+            store = self._resolve(None).read() if isinstance(memory_id, str) else None
+            return None if store is None else ask(store, memory_id)
         return None
 
     def code_symbols(self, name: Any = None) -> str | None:
@@ -264,11 +265,8 @@ class HybridFunctions:
     @nothing_collected()
     def _of_code(self, rows: Callable[[Code], Sequence[Struct]]) -> list[dict[str, Any]] | None:
         """Rows of source code; ``None`` for a caller who may not read."""
-        found = self._resolve(None)
-        if found.store is None or not found.grants.decrypt:
-            return None
-        code = found.store.limited_to(found.grants.decrypt).code
-        return [to_builtins(row) for row in rows(code)]
+        store = self._resolve(None).read()
+        return None if store is None else [to_builtins(row) for row in rows(store.code)]
 
     def topic_hash(self, text: Any, collection: Any = None) -> str | None:
         """The keyed hash under which the vault files a topic."""

@@ -147,14 +147,19 @@ class _Tries:
 def _try_slot(slot: Slot, vault: bytes, secret: Secret, database: Path | None) -> OpenedSlot | None:
     encryption_key = _key_of(slot, vault, secret, database)
     try:
-        commitment = encryption_key.derive("commitment")
-        if not hmac.compare_digest(commitment.buffer, slot.commitment):
-            return None
-        opened = unseal(SealingKey(encryption_key.derive("wrap")), slot.place(vault), slot.wrapped)
-        root, pin = SecretKey(opened[:KEY_BYTES]), bytes(opened[KEY_BYTES:])
-        return OpenedSlot(slot, SecretKey(encryption_key.buffer), root, secret, pin)
+        return _opened(slot, vault, encryption_key, secret)
     finally:
         encryption_key.wipe()
+
+
+def _opened(slot: Slot, vault: bytes, key: SecretKey, secret: Secret) -> OpenedSlot | None:
+    """What a key-encryption key finds in a slot; ``None`` where it is another's."""
+    commitment = key.derive("commitment")
+    if not hmac.compare_digest(commitment.buffer, slot.commitment):
+        return None
+    opened = unseal(SealingKey(key.derive("wrap")), slot.place(vault), slot.wrapped)
+    root, pin = SecretKey(opened[:KEY_BYTES]), bytes(opened[KEY_BYTES:])
+    return OpenedSlot(slot, SecretKey(key.buffer), root, secret, pin)
 
 
 def _key_of(slot: Slot, vault: bytes, secret: Secret, database: Path | None) -> SecretKey:
@@ -174,12 +179,10 @@ def reopened(slot: Slot, vault: bytes, key: SecretKey) -> OpenedSlot:
 
     ``key`` is its key-encryption key. Raises TamperedError where it is not.
     """
-    commitment = key.derive("commitment")
-    if not hmac.compare_digest(commitment.buffer, slot.commitment):
+    opened = _opened(slot, vault, key, Secret(slot.kind))
+    if opened is None:
         raise TamperedError(f"vault_slots of {slot.id}: another key opens it now")
-    opened = unseal(SealingKey(key.derive("wrap")), slot.place(vault), slot.wrapped)
-    root, pin = SecretKey(opened[:KEY_BYTES]), bytes(opened[KEY_BYTES:])
-    return OpenedSlot(slot, SecretKey(key.buffer), root, Secret(slot.kind), pin)
+    return opened
 
 
 def is_cheap(slot: Slot) -> bool:

@@ -68,6 +68,7 @@ def test_other_settings_stay_and_the_old_file_is_kept(
     after = json.loads(path.read_text())
     assert (after["theme"], after["mcpServers"]["other"]) == ("dark", {"command": "x"})
     assert "--write" in after["mcpServers"]["memories-notes"]["args"]
+    assert install(store, key_file, "cursor").exit_code == 0
     assert path.with_name(path.name + BEFORE).read_text() == before
 
 

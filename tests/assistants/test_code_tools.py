@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from memory_store.assistants.assistant import Assistant
 from memory_store.assistants.tools import call, tools_of
 from memory_store.errors import MemoryStoreError, NotFoundError
 from memory_store.records import MemoryDraft
-from memory_store.scopes import EVERYTHING
+from memory_store.scopes import EVERYTHING, Scope
 from memory_store.store import MemoryStore
 
 BOXES = (
@@ -167,6 +168,36 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     ("memory_read", {}, "ids: needed"),
     ("memory_read", {"ids": []}, "ids: needed, not empty"),
 ]
+
+
+def test_a_refusal_names_what_is_called_alike_of_what_it_may_read_alone(
+    shop: MemoryStore,
+) -> None:
+    shop.add_many(
+        [
+            MemoryDraft(
+                "class HiddenSafe:\n    pass\n",
+                type="code",
+                ref="hidden.py",
+                metadata={"language": "python"},
+                collection="hidden",
+            )
+        ],
+        embed=False,
+    )
+    readable = Scope.of(one.id for one in shop.collections.list() if one.name != "hidden")
+    searcher = Assistant(shop, grants=Grants(search=EVERYTHING, decrypt=readable))
+    for name, given in (
+        ("code_outline", {"file": "hiden.py"}),
+        ("code_symbols", {"name": "HiddenSave"}),
+        ("code_impact", {"of": "hiden.py"}),
+        ("code_read", {"file": "hiddn.py:1"}),
+    ):
+        for asker, names in ((Assistant(shop), True), (searcher, False)):
+            with pytest.raises(NotFoundError) as raised:
+                call(asker, name, given)
+            said = set(re.findall(r"[\w.]+", str(raised.value)))
+            assert bool(said & {"hidden.py", "HiddenSafe"}) is names, (name, said)
 
 
 def test_a_refusal_names_what_would_work(shop: MemoryStore) -> None:

@@ -242,6 +242,13 @@ class TestWriting:
             asked = {"query": "rent", "as_of": day}
             rows = rows_of(call(helper, "memory_search", asked))
             assert [one["id"] for one in rows] == found, day
+        ends = {"text": "The rent is 800", "valid_from": "2024-05-01", "valid_to": "2023"}
+        for tool, given in (
+            ("memory_add", {"memories": [ends]}),
+            ("memory_update", {"id": id_, "valid_to": "2023"}),
+        ):
+            with pytest.raises(BadInputError, match=r"valid_to: 2023.* is before valid_from, 2024"):
+                call(helper, tool, given)
 
     def test_what_stood_in_a_memorys_place_is_read_as_of_a_day(self, store: MemoryStore) -> None:
         old = store.add("The rent is 900", created="2024-05-01")

@@ -58,6 +58,15 @@ def test_get_shows_what_stood_in_a_memorys_place_on_a_day(empty_vault: Vault) ->
     assert f"nothing stood in place of '{first}' on 2023" in before.stderr
 
 
+def test_an_end_before_the_beginning_is_named_as_it_is_typed(empty_vault: Vault) -> None:
+    days = ("--valid-from", "2024-05-01", "--valid-to", "2024-04-01")
+    one = empty_vault.run("add", "The lease", *days[:2]).stdout.strip()
+    said = "Error: --valid-to: 2024-04-01T00:00:00Z is before --valid-from, 2024-05-01T00:00:00Z\n"
+    for words in (("add", "The lease", *days), ("edit", one, *days[2:])):
+        refused = empty_vault.run(*words)
+        assert (refused.exit_code, refused.stderr) == (2, said)
+
+
 def test_add_takes_the_beginning_of_its_parents_id_and_refuses_one_that_is_not_there(
     empty_vault: Vault,
 ) -> None:

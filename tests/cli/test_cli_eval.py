@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import tiny_reranker
 from typing_commands import Vault
 
 QUERIES = {
@@ -214,11 +215,7 @@ def test_odd_options_are_refused(
 class TestWithAReranker:
     @pytest.fixture(autouse=True)
     def _reranker(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        from tiny_reranker import build
-
-        folder = tmp_path / "rerankers" / "ms-marco-TinyBERT-L-2-v2"
-        build(folder)
-        monkeypatch.setenv("MEMORY_STORE_RERANKER", str(folder))
+        tiny_reranker.chosen(tmp_path / "rerankers", monkeypatch)
 
     def test_the_figures_are_those_of_its_reading(
         self, embedded: Vault, judged: tuple[str, ...]

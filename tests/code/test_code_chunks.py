@@ -74,6 +74,18 @@ def test_names_are_known_without_a_grammar(language: str) -> None:
     assert alike & set(defined_names(text))
 
 
+@pytest.mark.parametrize("before", ["", "# how it opens\n    ", "@property\n    @cached\n    "])
+def test_a_part_is_of_the_definition_that_its_indent_and_remarks_lead_to(before: str) -> None:
+    text = f"class Box:\n    {before}def open(self):\n        return 1\n    size = 2\n"
+    found, start = definitions(text, "python"), text.index("\n") + 1
+    around = enclosing(found, start, text.index("    size") - 1, text)
+    assert around is not None
+    assert around.path == "Box.open"
+    whole = enclosing(found, start, len(text.rstrip()), text)
+    assert whole is not None
+    assert whole.path == "Box"
+
+
 def test_without_grammars_definitions_are_known_by_their_lines(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

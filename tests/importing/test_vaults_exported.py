@@ -63,6 +63,24 @@ def places(store: MemoryStore, query: str) -> list[tuple[str, str | None]]:
 
 
 @pytest.mark.parametrize("export", [export_markdown, export_ndjson_folder])
+def test_what_ends_before_it_begins_comes_back_too_with_a_warning(
+    make_store: Callable[..., MemoryStore], tmp_path: Path, export: Export
+) -> None:
+    """A successor makes such a memory, or an earlier version of this program."""
+    store, again = make_store(), make_store("again.db")
+    old = store.add("From next year on", valid_from="2100-01-01")
+    store.supersede(old.id, "From now on")
+    export(store.every(), tmp_path / "out")
+    report = again.import_paths([*(tmp_path / "out").glob("*")], embed=False)
+    assert (report.imported, report.failed) == (2, 0)
+    ((_, why),) = report.warnings
+    assert why == "valid_to is before valid_from; the note was imported with both as they are"
+    assert told(again) == told(store)
+    assert again.import_paths([*(tmp_path / "out").glob("*")], embed=False).unchanged == 2
+    assert again.verify()["failures"] == []
+
+
+@pytest.mark.parametrize("export", [export_markdown, export_ndjson_folder])
 def test_a_vault_comes_back_whole_but_for_its_trash_and_originals(
     full: MemoryStore, make_store: Callable[..., MemoryStore], tmp_path: Path, export: Export
 ) -> None:

@@ -228,19 +228,6 @@ async def test_nothing_else_names_a_memory_lest_every_head_is_opened(
     assert (await root.get(f"{served.base}/memories/{NAMED}.json")).status_code == 200
 
 
-async def test_many_memories_are_added_at_once_or_not_at_all(served: Served) -> None:
-    root = served.by("root")
-    path = f"{served.base}/memories.json"
-    both = {"memories": [{"text": "The first of two"}, {"text": "The second of two"}]}
-    added = await root.send("POST", path, both, headers=TOKEN)
-    assert len(added.json()["rows"]) == 2
-    half = [{"text": "Good enough"}, {"text": "", "title": "Empty"}]
-    refused = await root.send("POST", path, half, headers=TOKEN)
-    assert refused.status_code == 400
-    assert refused.json()["parameter"] == "memories[1].text"
-    assert (await root.get(".json?q=good+enough&mode=keyword")).json()["rows"] == []
-
-
 @pytest.mark.parametrize(
     ("value", "parameter"),
     [
@@ -260,16 +247,6 @@ async def test_a_malformed_memory_is_a_400_that_names_the_field(
     response = await served.by("root").send("POST", path, value, headers=TOKEN)
     assert response.status_code == 400
     assert response.json()["parameter"] == parameter
-
-
-async def test_writing_without_reading_gives_nothing_back_to_read(served: Served) -> None:
-    wanda = served.by("wanda")
-    path = f"{served.base}/memories/{ONE}.json"
-    change = {"title": "Renamed", "version": 1}
-    changed = await wanda.send("PATCH", path, change, headers=TOKEN)
-    assert changed.status_code == 200
-    assert changed.json()["rows"][0]["text"] is None
-    assert "every second day" not in changed.text
 
 
 async def test_another_method_is_refused(served: Served) -> None:

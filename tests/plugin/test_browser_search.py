@@ -427,6 +427,37 @@ def test_any_script_and_any_length_fits(filled: Filled, tmp_path: Path, browser:
             assert part.first.evaluate("part => getComputedStyle(part).direction") == "rtl"
 
 
+def test_a_map_that_is_wider_than_a_phone_says_so_and_moves_by_the_keyboard(
+    open_address: str, private_address: str, browser: Any
+) -> None:
+    for base in (open_address, private_address):
+        with opened(browser, PHONE) as page:
+            page.goto(f"{base}{NOTES}/landscape")
+            assert page.get_by_text("The map is wider than this window").is_visible()
+            figure = page.get_by_role("figure", name="Map")
+            figure.focus()
+            page.keyboard.press("ArrowRight")
+            page.wait_for_function(
+                "map => map.scrollLeft > 0", arg=figure.element_handle(), polling=50
+            )
+        with opened(browser) as page:
+            page.goto(f"{base}{NOTES}/landscape")
+            assert not page.get_by_text("The map is wider than this window").is_visible()
+            assert page.locator(".hy-map").evaluate("map => map.scrollWidth <= map.clientWidth")
+
+
+def test_on_paper_there_are_results_and_nothing_to_press(open_address: str, browser: Any) -> None:
+    with opened(browser) as page:
+        page.goto(f"{open_address}{NOTES}?q=tomatoes")
+        pressed = page.locator(
+            ".hy-page :is(button, select, input, summary):not(.hy-far > summary)"
+        )
+        assert any(one.is_visible() for one in pressed.all())
+        page.emulate_media(media="print")
+        assert page.locator(".hy-result").first.is_visible()
+        assert [one.inner_text() for one in pressed.all() if one.is_visible()] == []
+
+
 STATES = {
     "before a question": NOTES,
     "results": f"{NOTES}?q=tomatoes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -103,6 +104,29 @@ async def test_of_collections_that_may_not_be_read_there_is_nothing(
         response = await served.get(f"{served.base}/code/{end}.json?{query}")
         assert response.status_code == 404, response.text
     assert (await answered(served, "context"))["files"] == 2
+
+
+ALIKE = {
+    "outline": "file=hiden.py",
+    "symbols": "name=Vaultt",
+    "references": "name=Vaulty",
+    "impact": "of=hiden.py",
+    "read": "file=hiddn.py:1-2",
+}
+
+
+async def test_a_refusal_names_what_is_called_alike_of_what_the_actor_may_read_alone(
+    coded: Filled, serve: Serve
+) -> None:
+    with MemoryStore.open(coded.path, key_file=coded.key_file) as store:
+        store.collections.change_members("hidden", {"root": "owner", "bob": "searcher"})
+    served = await serve(coded.path, options=coded.options(allow=ALLOW))
+    for end, query in ALIKE.items():
+        for actor, names in (("root", True), ("bob", False)):
+            response = await served.by(actor).get(f"{served.base}/code/{end}.json?{query}")
+            assert response.status_code == 404, response.text
+            said = set(re.findall(r"[\w.]+", response.json()["error"]))
+            assert bool(said & {"hidden.py", "Vault"}) is names, (actor, end, said)
 
 
 @pytest.mark.parametrize(

@@ -319,6 +319,10 @@ async def test_topics_are_added_and_removed(served: Served) -> None:
     open_ended = await send(served.by("root"), "PATCH", f"/{ONE}.json", {"valid_to": None})
     row = open_ended.json()["rows"][0]
     assert (row["valid_from"], row["valid_to"]) == ("2024-05-01T00:00:00Z", None)
+    backwards = await send(served.by("root"), "PATCH", f"/{ONE}.json", {"valid_to": "2024-04"})
+    assert backwards.status_code == 400
+    said = "valid_to: 2024-04-01T00:00:00Z is before valid_from, 2024-05-01T00:00:00Z"
+    assert backwards.json()["error"].rstrip(".") == said
 
 
 async def test_many_are_changed_in_one_request_or_none_of_them(served: Served) -> None:
@@ -392,10 +396,14 @@ async def test_who_writes_without_reading_sees_nothing_back(served: Served) -> N
     assert added.json()["rows"][0]["text"] is None
     assert stale.json()["current"]["title"] is None
     assert stale.json()["current"]["version"] == 1
+    changed = await send(wanda, "PATCH", f"/{ONE}.json", {"title": "Renamed", "version": 1})
+    assert changed.status_code == 200
+    assert changed.json()["rows"][0]["text"] is None
+    assert "every second day" not in changed.text
     blind = await send(wanda, "PATCH", f"/{ONE}.json", {"title": "x"})
     assert blind.json()["parameter"] == "version"
     for change in ({"add_topics": ["x"]}, {"remove_topics": ["garden"]}):
-        refused = await send(wanda, "PATCH", f"/{ONE}.json", {**change, "version": 1})
+        refused = await send(wanda, "PATCH", f"/{ONE}.json", {**change, "version": 2})
         assert refused.status_code == 403
     assert (
         await send(wanda, "POST", f"/{ONE}/publish.json", {"collection": "x"})

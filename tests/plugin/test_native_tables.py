@@ -57,8 +57,9 @@ async def test_a_search_narrows_the_table_and_leaves_the_rest_to_datasette(serve
     assert await found(served, "_hybrid=tomatoes&type=decision&_hybrid_mode=keyword") == []
     assert await found(served, f"_hybrid=tomatoes&id={ONE}") == [ONE]
     assert await found(served, "_hybrid=tomatoes&_where=type+is+not+null&_size=1&_sort=id") == [ONE]
-    page = await served.by("bob").get("/notes/memories?_hybrid=tomatoes&_facet=collection")
-    assert "found for “tomatoes”" in soup(page).get_text()
+    page = await served.by("bob").get("/notes/memories?_hybrid=<b>tomatoes&_facet=collection")
+    assert "found for “<b>tomatoes”" in soup(page).get_text()
+    assert "<b>tomatoes" not in page.text
     assert "_facet=collection" in page.text
 
 

@@ -265,12 +265,6 @@ async def test_the_page_across_databases_asks_each_vault_the_asker_may_search(
     assert "not open to you" in stranger.text
 
 
-async def test_links_lead_to_the_search_from_datasettes_own_pages(served: Served) -> None:
-    assert 'href="/-/hybrid"' in (await served.by("bob").get("/notes/memories")).text
-    database = await served.datasette.client.get("/notes", cookies=served.by("bob").cookies)
-    assert 'href="/notes/-/hybrid"' in database.text
-
-
 async def test_the_machinery_of_a_vault_is_hidden_without_configuration(
     served: Served, serve: Serve, tmp_path: Path
 ) -> None:
@@ -282,29 +276,6 @@ async def test_the_machinery_of_a_vault_is_hidden_without_configuration(
         connection.execute("create table vault_slots (x)")
     other = await serve(tmp_path / "plain.db")
     assert await other.datasette.get_database("plain").hidden_table_names() == []
-
-
-async def test_table_cells_show_titles_to_readers_and_seals_to_searchers(served: Served) -> None:
-    own = await served.by("bob").get("/notes/memories")
-    assert "Watering the tomatoes" in own.text
-    for actor, status in ((None, 403), ("alice", 200)):
-        other = await served.by(actor).get("/notes/memories")
-        assert other.status_code == status
-        assert "Watering" not in other.text
-        assert ("sealed</em>" in other.text) == (status == 200)
-    assert HOSTILE not in own.text
-
-
-async def test_the_native_table_page_shows_what_a_search_finds(served: Served) -> None:
-    path = "/notes/memories.json?_shape=array&_hybrid="
-    found = (await served.by("bob").get(f"{path}postgres")).json()
-    assert "00000000-0000-4000-8000-000000000002" in [row["id"] for row in found]
-    assert (await served.get(f"{path}postgres")).status_code == 403
-    assert (await served.by("bob").get(f"{path}-postgres")).json() == []
-    page = await served.by("bob").get("/notes/memories?_hybrid=<b>postgres")
-    assert page.status_code == 200
-    assert "found for" in page.text
-    assert "<b>postgres" not in page.text
 
 
 async def test_addresses_keep_a_base_url(filled: Filled, serve: Serve) -> None:

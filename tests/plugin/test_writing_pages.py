@@ -95,6 +95,16 @@ async def test_wrong_fields_are_shown_again_with_the_error_beside_them(served: S
     assert len(served.store.list()) == 3
 
 
+async def test_an_end_before_the_beginning_is_named_as_the_form_does(served: Served) -> None:
+    wrong = {**NEW, "valid_from": "2024-05-01", "valid_to": "2024-04-01"}
+    again = await sent(served.by("root"), "/new", **wrong)
+    assert again.status_code == 400
+    field = soup(again).select_one("[name=valid_to]")
+    said = soup(again).find(id=field["aria-describedby"].split()[0]).text
+    assert said == "2024-04-01T00:00:00Z is before \u201cValid from\u201d, 2024-05-01T00:00:00Z."
+    assert len(served.store.list()) == 3
+
+
 async def test_hashtags_of_a_text_are_topics_and_saving_twice_is_no_conflict(
     served: Served,
 ) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_reranker
 from asking import Asker, Question, fill
 from counts import FULL, counted
-from tiny_reranker import build as build_tiny_reranker
 
 from memory_store.errors import BadInputError
 from memory_store.records import SearchResponse
@@ -39,9 +39,7 @@ LEAFED = 4  # of so many questions one is asked for its later pages, too
 @pytest.fixture
 def reranker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cross-encoder, so that searches read their pools."""
-    folder = tmp_path / "ms-marco-TinyBERT-L-2-v2"
-    build_tiny_reranker(folder)
-    monkeypatch.setenv("MEMORY_STORE_RERANKER", str(folder))
+    tiny_reranker.chosen(tmp_path, monkeypatch)
 
 
 def bound(query: str, options: dict[str, Any]) -> int:

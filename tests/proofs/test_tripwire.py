@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny_reranker
 from asking import Corpus, fill
 from ciphers import Heard, listen
 from counts import counted
 from filtered import FILTERS, NO_FILTERS, Allowed, Narrowed, kinds
-from tiny_reranker import build as build_tiny_reranker
 
 from memory_store.errors import BadInputError, FormatError, TamperedError
 from memory_store.records import SearchRequest
@@ -150,9 +150,7 @@ def heard(filled: Filled) -> Heard:
 @pytest.fixture
 def reranker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cross-encoder, so that a search opens what the filters leave."""
-    folder = tmp_path / "ms-marco-TinyBERT-L-2-v2"
-    build_tiny_reranker(folder)
-    monkeypatch.setenv("MEMORY_STORE_RERANKER", str(folder))
+    tiny_reranker.chosen(tmp_path, monkeypatch)
 
 
 def those(corpus: Corpus, allowed: Allowed) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tiny_reranker import build as build_tiny_reranker
+import tiny_reranker
 
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
@@ -45,7 +45,4 @@ def notes(store: MemoryStore) -> MemoryStore:
 @pytest.fixture
 def reranker(private_folders: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The tiny cross-encoder, under the name of a model that is calibrated."""
-    folder = private_folders / "reranker" / "ms-marco-TinyBERT-L-2-v2"
-    build_tiny_reranker(folder)
-    monkeypatch.setenv("MEMORY_STORE_RERANKER", str(folder))
-    return str(folder)
+    return tiny_reranker.chosen(private_folders / "reranker", monkeypatch)

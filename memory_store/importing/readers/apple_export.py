@@ -8,12 +8,11 @@ apple-notes-liberator).
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Mapping
 from typing import Any
 
 from memory_store.importing.converters.document import table
-from memory_store.importing.readers.documents import converted, require
+from memory_store.importing.readers.documents import page_text, require
 from memory_store.importing.readers.export_fields import kept, moment, topics_of
 from memory_store.importing.source_file import LIMITS
 from memory_store.records import MemoryDraft
@@ -64,8 +63,7 @@ def _text(values: Mapping[str, Any]) -> str:
     html, plain = values.get("body"), values.get("plaintext") or values.get("text")
     if isinstance(html, str) and html.strip():
         require("what Apple Notes gives as HTML", "html")
-        page = codecs.BOM_UTF8 + html.encode("utf-8", "replace")
-        return "\n\n".join(one.text for one in converted("html", page, LIMITS))
+        return page_text(html, LIMITS)
     parts = [plain.replace(ATTACHED, "").strip() if isinstance(plain, str) else ""]
     objects = next((found for key in _TABLES if isinstance(found := values.get(key), list)), [])
     for one in objects:

@@ -5,6 +5,7 @@ A file is one memory; a message with attachments is several, and a mailbox one f
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterator
 from functools import partial
 
@@ -109,6 +110,12 @@ def converted(kind: str, data: bytes, limits: Limits) -> list[document.Document]
         raise LeftOutError(str(error)) from None
     except document.UnreadableError as error:
         raise UnreadableError(str(error)) from None
+
+
+def page_text(html: str, limits: Limits) -> str:
+    """The text of a page, as Markdown. Raises LeftOutError, UnreadableError."""
+    page = codecs.BOM_UTF8 + html.encode("utf-8", "replace")
+    return "\n\n".join(one.text for one in converted("html", page, limits))
 
 
 def _draft(file: SourceFile, found: document.Document, ref: str, kind: Kind) -> MemoryDraft:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import codecs
 import hashlib
 import html
 import re
@@ -19,7 +18,7 @@ from typing import Any, BinaryIO
 
 from msgspec.structs import replace
 
-from memory_store.importing.readers.documents import converted, require
+from memory_store.importing.readers.documents import page_text, require
 from memory_store.importing.readers.export_fields import kept, moment, topics_of
 from memory_store.importing.source_file import (
     Attachment,
@@ -139,10 +138,9 @@ def _text(enml: str, names: dict[str, str], limits: Limits) -> str:
 
     page = _TODO.sub(box, _MEDIA.sub(media, _PROLOGUE.sub("", enml, count=1)))
     try:
-        found = converted("html", codecs.BOM_UTF8 + page.encode(), limits) if page.strip() else []
+        text = page_text(page, limits) if page.strip() else ""
     except LeftOutError:
         return ""
-    text = "\n\n".join(one.text for one in found)
     text = text.replace("\\[\\[", "[[").replace("\\]\\]", "]]").replace("\\_", "_")
     text = re.sub(r"^(?:- )?\\?\[( |x)\\?\] ", r"- [\1] ", text, flags=re.M)
     return _TICKED.sub(r"\1\n", text)

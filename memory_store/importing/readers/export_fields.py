@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from memory_store.dates import parse_time
@@ -41,6 +41,11 @@ def topics_of(names: Iterable[Any]) -> tuple[str, ...]:
     found = (str(name).strip().lstrip("#").strip() for name in names if name is not None)
     short = dict.fromkeys(name for name in found if 0 < len(name) <= TOPIC_LENGTH)
     return tuple(short)[:TOPIC_LIMIT]
+
+
+def objects(value: Any) -> list[Mapping[str, Any]]:
+    """The objects in a list; none where it is no list."""
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
 def kept(values: dict[str, Any]) -> dict[str, Any]:

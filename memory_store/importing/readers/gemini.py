@@ -7,7 +7,6 @@ memory a conversation where the page says which it was, and else an exchange.
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta, timezone
@@ -21,8 +20,8 @@ from memory_store.importing.converters.kinds import kind_named
 from memory_store.importing.notes import shorten
 from memory_store.importing.readers import documents
 from memory_store.importing.readers.conversations import Turn, talk
-from memory_store.importing.readers.documents import converted, require
-from memory_store.importing.readers.export_fields import kept, moment
+from memory_store.importing.readers.documents import converted, page_text, require
+from memory_store.importing.readers.export_fields import kept, moment, objects
 from memory_store.importing.source_file import (
     LIMITS,
     Item,
@@ -74,7 +73,7 @@ def gemini_exchange(values: Mapping[str, Any]) -> MemoryDraft | str | None:
     question = PROMPTED.sub("", title, count=1).strip()
     answer = _answer(values.get("safeHtmlItem"))
     if title.startswith(CANVAS):  # what was made stands in lines of its own
-        lines = (one.get("name") for one in _objects(values.get("subtitles")))
+        lines = (one.get("name") for one in objects(values.get("subtitles")))
         answer = "\n\n".join(filter(None, [answer, *(str(line) for line in lines if line)]))
     if not answer and question == title.strip():
         return NOTHING_SAID
@@ -87,18 +86,13 @@ def gemini_exchange(values: Mapping[str, Any]) -> MemoryDraft | str | None:
     return replace(found, metadata={**found.metadata, **kept({"attachments": names})})
 
 
-def _objects(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
 def _answer(parts: Any) -> str:
-    pages = (one.get("html") for one in _objects(parts))
+    pages = (one.get("html") for one in objects(parts))
     html = "\n".join(page for page in pages if isinstance(page, str))
     if not html.strip():
         return ""
     require("what Gemini answered", "html")
-    page = codecs.BOM_UTF8 + html.encode("utf-8", "replace")
-    return "\n\n".join(one.text for one in converted("html", page, LIMITS)).strip()
+    return page_text(html, LIMITS).strip()
 
 
 def is_activity(head: bytes) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from memory_store.importing.readers.export_fields import kept, microseconds, topics_of
+from memory_store.importing.readers.export_fields import kept, microseconds, objects, topics_of
 from memory_store.records import MemoryDraft
 
 SOURCE = "Google Keep"
@@ -27,14 +27,14 @@ def keep_note(values: Mapping[str, Any]) -> MemoryDraft | str | None:
     return MemoryDraft(
         said or title,
         title=title or None,
-        topics=topics_of(one.get("name") for one in _objects(values.get("labels"))),
+        topics=topics_of(one.get("name") for one in objects(values.get("labels"))),
         created=microseconds(made),
         updated=microseconds(values.get("userEditedTimestampUsec")),
         metadata=kept(
             {
                 "pinned": values.get("isPinned") is True,
                 "archived": values.get("isArchived") is True,
-                "attachments": [one.get("filePath") for one in _objects(values.get("attachments"))],
+                "attachments": [one.get("filePath") for one in objects(values.get("attachments"))],
             }
         ),
         source=SOURCE,
@@ -42,14 +42,10 @@ def keep_note(values: Mapping[str, Any]) -> MemoryDraft | str | None:
     )
 
 
-def _objects(value: Any) -> list[Mapping[str, Any]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
 def _task_list(items: Any) -> str:
     return "\n".join(
         f"- [{'x' if one.get('isChecked') else ' '}] {' '.join(str(one.get('text') or '').split())}"
-        for one in _objects(items)
+        for one in objects(items)
     )
 
 
@@ -57,6 +53,6 @@ def _pages(values: Mapping[str, Any]) -> str:
     """The web pages that Keep has found in a note, with what it says of them."""
     return "\n".join(
         f"{one.get('title') or one['url']}: {one['url']}"
-        for one in _objects(values.get("annotations"))
+        for one in objects(values.get("annotations"))
         if isinstance(one.get("url"), str) and one["url"] not in str(values.get("textContent"))
     )

@@ -130,7 +130,7 @@ def _code_preview(memory: Memory, matcher: Marker, known: FileSymbols | None) ->
     part = text[best.start : best.end]
     start = best.start + len(part) - len(part.lstrip("\n"))
     part = text[start : best.end]
-    around = enclosing(found, start, start + len(part.rstrip()))
+    around = enclosing(found, start, start + len(part.rstrip()), text)
     place = CodePlace(
         line_of(text, start),
         line_of(text, start + len(part.rstrip())),
