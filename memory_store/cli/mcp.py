@@ -175,9 +175,9 @@ def _install(
     database: Path, client: str, arguments: list[str], key_file: Path | None, only_print: bool
 ) -> None:
     from memory_store.assistants import clients
-    from memory_store.unlocking import check_vault
+    from memory_store.vault.storage.schema import check_is_vault
 
-    check_vault(database)
+    check_is_vault(database)
     entry = clients.entry_for(database, [*_key(database, key_file), *arguments])
     name = "memories" if database.stem == "memories" else f"memories-{database.stem}"
     if only_print:

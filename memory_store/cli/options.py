@@ -191,7 +191,7 @@ class Listing(click.Group):
     """A group that lists what there is where no command is named, or a vault alone."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        from memory_store.unlocking import is_vault
+        from memory_store.vault.storage.schema import is_vault
 
         if not args or (args[0] not in self.commands and is_vault(args[0])):
             args = ["list", *args]
@@ -205,7 +205,7 @@ def at_terminal() -> bool:
 
 def asked_passphrase(database: Path) -> str:
     """The passphrase or recovery code typed at a hidden prompt (on stderr: stdout stays data)."""
-    from memory_store.unlocking import passphrase_refused
+    from memory_store.actions.key_devices import passphrase_refused
 
     refusal = passphrase_refused(database)
     if refusal is not None:

@@ -48,9 +48,10 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
     from datasette.utils import tilde_encode
 
     from memory_store.keeper.served import announced
-    from memory_store.unlocking import KEY_FILE_VARIABLE, check_vault, keyring_may_open
+    from memory_store.unlocking import KEY_FILE_VARIABLE, keyring_may_open
+    from memory_store.vault.storage.schema import check_is_vault
 
-    check_vault(database)
+    check_is_vault(database)
     options: dict[str, Any] = {}
     if key_file is not None:
         from memory_store.key_files import checked_key_file
