@@ -11,29 +11,10 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_store.key_lookup import (
-    PASSPHRASE_VARIABLE,
-    key_in_environment,
-    keyring_may_open,
-    opened_by_first_key,
-    take_passphrase,
-)
-from memory_store.paths import KEY_FILE_VARIABLE
+from memory_store.key_lookup import key_in_environment, opened_by_first_key
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
-
-__all__ = [
-    "KEY_FILE_VARIABLE",
-    "PASSPHRASE_VARIABLE",
-    "kept_open",
-    "key_at_hand",
-    "key_in_environment",
-    "keyring_may_open",
-    "lock_all",
-    "open_store",
-    "take_passphrase",
-]
 
 
 def open_store(path: str | Path, **options: Any) -> MemoryStore:

@@ -192,7 +192,8 @@ def _install(
 def _key(database: Path, key_file: Path | None) -> list[str]:
     """The option that opens the vault without a question; nothing where the keyring does."""
     from memory_store.configuration import chosen
-    from memory_store.unlocking import KEY_FILE_VARIABLE, keyring_may_open
+    from memory_store.key_lookup import keyring_may_open
+    from memory_store.paths import KEY_FILE_VARIABLE
 
     named = key_file or chosen(KEY_FILE_VARIABLE)
     if named:

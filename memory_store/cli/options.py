@@ -168,7 +168,8 @@ def unlocked(
     database: Path, key_file: Path | None, passphrase: bool
 ) -> AbstractContextManager[MemoryStore]:
     """The vault, opened by the key lookup order of :mod:`memory_store.unlocking`."""
-    from memory_store.unlocking import PASSPHRASE_VARIABLE, open_store
+    from memory_store.key_lookup import PASSPHRASE_VARIABLE
+    from memory_store.unlocking import open_store
 
     lent = click.get_current_context().find_object(Lent)
     if lent is not None:
