@@ -39,6 +39,7 @@ class ExtensionUnavailable(Exception):
 
 
 FULL = "the disk is full"
+STANDBY = "its server is a standby, which takes no writes"
 FAILING = "the disk does not read or write as it should"
 NEEDED = 64 * 1024  # bytes: what SQLite makes beside a log before anything is read
 
@@ -72,6 +73,12 @@ class FileAccess(Struct, frozen=True):
     def in_memory(self) -> bool:
         """Whether there is no file: all of it is in the memory of this process."""
         return self.parameters == IN_MEMORY
+
+    @property
+    def lasting(self) -> FileAccess:
+        """The same for as long as a vault is open: what is a standby now may be the primary later,
+        and the server itself says so at each write."""
+        return WRITABLE if self.read_only == STANDBY else self
 
     def refuse_writing(self, path: Path) -> None:
         """Raise ReadOnlyError where nothing may be written, StorageError where it cannot be."""

@@ -135,7 +135,8 @@ async def new(datasette: Any, request: Any) -> Response:
     vault, grants = await questions.vault_for(datasette, request, "write")
     choices = await work.run(lambda: _choices(vault, grants))
     form = _placed(memory_form.blank(questions.arguments(request)), choices)
-    return await Desk(datasette, request, vault.database, None).show(form, choices)
+    desk = Desk(datasette, request, vault.database, None)
+    return await desk.show(form, choices, Trouble(200, vault.read_only))
 
 
 @page("GET", "HEAD", "POST")
@@ -146,7 +147,8 @@ async def edit(datasette: Any, request: Any) -> Response:
         return await _save(datasette, request, given)
     vault, grants = await questions.vault_for(datasette, request, "decrypt", "write")
     _, form, choices = await work.run(lambda: _kept(vault, grants, given))
-    return await Desk(datasette, request, vault.database, form.id).show(form, choices)
+    desk = Desk(datasette, request, vault.database, form.id)
+    return await desk.show(form, choices, Trouble(200, vault.read_only))
 
 
 def _kept(vault: Vault, grants: Grants, memory_id: str) -> tuple[Memory, Typed, Choices]:
@@ -198,7 +200,7 @@ def _trouble(error: Exception) -> Trouble:
         case LockedError():
             return Trouble(423, LOCKED, unlock=True)
         case ReadOnlyError():
-            return Trouble(403, f"{error}. Nothing was saved.")
+            return Trouble(403, f"{memory_form.sentence(error)} Nothing was saved.")
         case Forbidden():
             return Trouble(403, NOT_ALLOWED, unlock=True)
         case QueueFullError():

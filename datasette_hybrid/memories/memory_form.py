@@ -16,6 +16,7 @@ from memory_store.errors import BadInputError
 from memory_store.host import drafts, normalise_topic
 from memory_store.records import Memory, MemoryChange, MemoryDraft
 
+from ..requests.frame import sentence as in_words
 from ..search.forms import last
 
 TEXT_LIMIT = 2_000_000
@@ -172,8 +173,7 @@ def sentence(error: Exception) -> str:
     """A refusal as a sentence to stand beside its field, whose name it need not say again."""
     parameter = getattr(error, "parameter", None)
     plain = str(error).removeprefix(f"{parameter}: ")
-    plain = plain.replace("valid_from", f"\u201c{LABELS['valid_from']}\u201d")
-    return plain[:1].upper() + plain[1:] + ("" if plain.endswith((".", "!")) else ".")
+    return in_words(plain.replace("valid_from", f"\u201c{LABELS['valid_from']}\u201d"))
 
 
 def version(form: Typed) -> int:

@@ -23,7 +23,7 @@ from ..requests import questions
 from ..requests.admission import work
 from ..requests.answers import answer
 from ..requests.cross_site import comes_from_elsewhere, is_forged
-from ..requests.frame import hybrid_path, page, render
+from ..requests.frame import hybrid_path, page, render, sentence
 from ..search.api import absolute_url, endpoint
 from ..search.forms import last, values, whole_number
 from ..vaults.vault import Vault
@@ -46,7 +46,7 @@ async def import_page(datasette: Any, request: Any) -> Response:
     vault, _ = await questions.vault_now(datasette, request, "write")
     path = hybrid_path(datasette, vault.database)
     given: Mapping[str, Any] = questions.arguments(request)
-    status, refusal = 200, vault.access.read_only and "nothing can be written to this vault"
+    status, refusal = 200, vault.read_only
     if request.method == "POST":
         try:
             with jobs_of(datasette).receiving(vault):
@@ -54,7 +54,7 @@ async def import_page(datasette: Any, request: Any) -> Response:
                 given = upload.fields
                 job = await _begin(datasette, request, upload)
         except (BadInputError, ConflictError, Forbidden) as error:
-            status, refusal = questions.status_of(error), str(error)
+            status, refusal = questions.status_of(error), sentence(str(error))
         else:
             address = f"{path}/import/{job.name}"
             return Response.redirect(address, status=303, headers=NO_STORE)

@@ -318,6 +318,12 @@ class Vault:
             self._older_unshown = False
             return self._store.older()
 
+    @property
+    def read_only(self) -> str:
+        """Why nothing can be written to it, as a sentence; empty where something can."""
+        why = self.access.read_only
+        return f"Nothing can be written to this vault: {why}." if why else ""
+
     def state(self) -> str:
         """Whether it is open, and by what; or that it is locked, and what to do."""
         if self._store is None:

@@ -98,7 +98,11 @@ def copy_vault(source: Path, target: Path) -> int:
     if not target.parent.is_dir():
         raise BadInputError(f"the folder {target.parent} does not exist", "target")
     # the folder is private and empty: VACUUM INTO wants a file that does not exist yet
-    with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as folder:
+    try:
+        private = tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(target)) from None
+    with private as folder:
         unchecked = Path(folder) / target.name
         _vacuum_into(source, unchecked, target)
         unchecked.chmod(0o600)

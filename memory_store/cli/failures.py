@@ -57,7 +57,8 @@ def _message(error: BaseException) -> str | None:
         return str(error)
     if isinstance(error, OSError):
         culprit = f"{error.filename}: " if error.filename else ""
-        return f"{culprit}{error.strerror or error}"
+        reason = error.strerror or str(error)
+        return f"{culprit}{reason[:1].lower()}{reason[1:]}"
     sqlite = sys.modules.get("memory_store.sqlite")  # whichever sqlite3 module is in use
     if sqlite is not None and isinstance(error, sqlite.sqlite3.DatabaseError):
         return f"the database refused: {error}"

@@ -30,7 +30,7 @@ from memory_store.cli.rows import write_answer, write_json
 from memory_store.cli.terminal import memories, printable_line
 from memory_store.cli.vault_argument import VaultCommand
 from memory_store.configuration import typed_vault
-from memory_store.errors import LockedError
+from memory_store.errors import LockedError, StorageError
 from memory_store.records import Embedding, ImportReport
 
 if TYPE_CHECKING:
@@ -67,13 +67,17 @@ KINDS = {"in_words": ImportReport, "embedding": Embedding}
 Heard = Callable[..., None]
 """Takes the name of a step of an import, and what it says."""
 
+SO_FAR = "What was imported so far is kept: run it again to go on"
 MOST_NAMED = 10  # of what an import forgot, unless all of it is asked for
 SAME_NAMED = 3  # of what failed for one reason
 
 
 @vault_command("import", cls=ImportCommand)
 @click.argument(
-    "paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path, allow_dash=True)
+    "paths",
+    metavar="[PATH]...",
+    nargs=-1,
+    type=click.Path(path_type=Path, allow_dash=True, readable=False),  # one of many is named later
 )
 @click.option("--collection", metavar="NAME", help="Collection to import into")
 @click.option("--type", metavar="NAME", help=f"Type of what is imported: {TYPE_NAMES}")
@@ -219,11 +223,11 @@ def _show(
                     (progress.embedded if name == "embedded" else progress.embedding)(*said)
 
             report = run(heard)
+    except StorageError as error:
+        raise StorageError(f"{str(error).rstrip('.')}. {SO_FAR}") from error
     except KeyboardInterrupt:
         if not written:
-            click.echo(
-                "Stopped. What was imported so far is kept: run it again to go on.", err=True
-            )
+            click.echo(f"Stopped. {SO_FAR}.", err=True)
             sys.exit(EXIT_INTERRUPTED)
         _print_report(written[0], dry_run, verbose)
         go_on = f"for search by meaning go on with: memory-store reindex{typed_vault(database)}"

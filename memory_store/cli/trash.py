@@ -56,7 +56,8 @@ def list_(store: MemoryStore, id: str | None, by: str | None, form: str) -> None
     memory-store trash list notes.db --by claude-code
     """
     found = store.trash.list(id, by=by)
-    lines = map(_line, found) if found else ["the trash is empty" if id is None else "no version"]
+    nothing = "the trash is empty" if id is None else f"nothing of {id!r} is in the trash"
+    lines = map(_line, found) if found else [nothing]
     write_rows(form, [one.as_dict() for one in found], COLUMNS, lines)
 
 

@@ -44,7 +44,9 @@ class WatchCommand(ImportCommand):
 
 
 @vault_command(cls=WatchCommand)
-@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
+@click.argument(
+    "paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path, readable=False)
+)
 @click.option("--collection", metavar="NAME", help="Collection to import into")
 @click.option("--type", metavar="NAME", help=f"Type of what is imported: {TYPE_NAMES}")
 @click.option("--topic", multiple=True, metavar="NAME", help="Topic to add (repeatable)")

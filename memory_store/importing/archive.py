@@ -9,6 +9,7 @@ what is larger than it says is refused all the same, and never expanded further 
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zipfile
 import zlib
@@ -67,7 +68,7 @@ def is_archive(path: Path) -> bool:
 
     Documents and books are archives, too: by their own names.
     """
-    if reader_of_suffix(path) is not None or not path.is_file():
+    if reader_of_suffix(path) is not None or not os.path.isfile(path):
         return False
     return path.suffix.lower() == ARCHIVE or zipfile.is_zipfile(path)
 

@@ -51,12 +51,12 @@ def folders(top: Path) -> Folders | None:
     A submodule and a linked work tree have a file ``.git`` that says where they are.
     """
     own = top / ".git"
-    if own.is_file():
+    if os.path.isfile(own):  # unlike Path.is_file, no in a folder that may not be looked into
         said = _head(own)
         if not said.startswith("gitdir: "):
             return None
         own = top / said.removeprefix("gitdir: ")
-    if not own.is_dir():
+    if not os.path.isdir(own):
         return None
     shared = _head(own / "commondir")
     return Folders(own, own / shared if shared else own)

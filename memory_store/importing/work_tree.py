@@ -139,7 +139,7 @@ def _read_rules(place: str) -> tuple[GitIgnoreSpec | None, bool]:
 
 def is_work_tree(folder: Path) -> bool:
     """Whether a folder is the top of a Git work tree (a linked one has a file of that name)."""
-    return (folder / ".git").exists()
+    return os.path.exists(folder / ".git")
 
 
 def is_output(name: str) -> bool:

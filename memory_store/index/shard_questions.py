@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from msgspec import Struct
 
+from memory_store.records.request import MAX_QUERY_CHARACTERS
+
 if TYPE_CHECKING:
     from memory_store.index.columns import Array
     from memory_store.index.snapshot import Snapshot
@@ -26,6 +28,10 @@ Group = Mapping[str, tuple[int, ...]]
 """A :data:`memory_store.index.snapshot.HashGroup`, as it is sent."""
 Columns = tuple["Array", ...]
 """The answer: arrays with a row for each memory, or for each word, or for each vector."""
+MOST_GROUPS = 2 * MAX_QUERY_CHARACTERS
+"""Of one question: a query has a word for every two characters, and in code the parts of names."""
+MOST_HASHES = 1 << 20
+"""Of one question: a word has one for each language of each collection."""
 ORDINAL, COUNT, SCORE = "<i4", "<i8", "<f8"
 COSINE, VECTOR = "<f4", "<f2"
 
@@ -39,6 +45,18 @@ class Question(Struct, frozen=True, tag=True):
         """What the first column of an answer stays below, in a vault of ``size`` memories."""
         return size
 
+    @property
+    def looked_up(self) -> tuple[Group, ...]:
+        """The groups of hashes that are looked up for it."""
+        return ()
+
+    @property
+    def is_boundless(self) -> bool:
+        """Whether it is of more words than a query can have, or of more hashes than those have."""
+        groups = self.looked_up
+        hashes = sum(len(one) for group in groups for one in group.values())
+        return len(groups) > MOST_GROUPS or hashes > MOST_HASHES
+
 
 class Words(Question, frozen=True):
     """Words of a query, each a group of hashes, in the ``visible`` collections (``None``: all).
@@ -48,6 +66,10 @@ class Words(Question, frozen=True):
     groups: tuple[Group, ...]
     visible: tuple[str, ...] | None
     frequencies: tuple[int, ...] = ()
+
+    @property
+    def looked_up(self) -> tuple[Group, ...]:
+        return self.groups
 
 
 class Frequencies(Words, frozen=True):
@@ -77,11 +99,19 @@ class Holders(Question, frozen=True):
 
     group: Group
 
+    @property
+    def looked_up(self) -> tuple[Group, ...]:
+        return (self.group,)
+
 
 class PairHolders(Question, frozen=True):
     """The shard's memories that hold two words side by side."""
 
     pair: Group
+
+    @property
+    def looked_up(self) -> tuple[Group, ...]:
+        return (self.pair,)
 
 
 class PairCounts(Question, frozen=True):
@@ -89,6 +119,10 @@ class PairCounts(Question, frozen=True):
 
     COLUMNS: ClassVar = (ORDINAL, SCORE)
     pairs: tuple[Group, ...]
+
+    @property
+    def looked_up(self) -> tuple[Group, ...]:
+        return self.pairs
 
 
 class Nearest(Question, frozen=True):

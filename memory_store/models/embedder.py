@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 BATCH_SIZE = 16  # measures.md: 8-16 sorted by length; 64 costs twice as much, all of it padding
 MAX_THREADS = 4  # above this a small model gains nothing and starves the other legs
 WORDS = 10_000  # pieces of a vocabulary that has words, and is not of letters alone
+SHORT_PIECE = 4  # letters in the mean: so are cut words that a model was not taught
 UNKNOWN = ("[UNK]", "<unk>")  # what tokenizers call a word that they cannot cut into known pieces
 FEW = 2  # texts that are not worth a second session
 
@@ -206,6 +207,12 @@ class FastEmbedEmbedder:
                 unread += crumbs or alone or token in UNKNOWN
             tokens += len(word)
         return unread, tokens
+
+    def knows(self, word: str) -> bool:
+        """Whether a word is a token of the model's vocabulary, or a few long pieces of it."""
+        pieces = [part for spelled in self._spelled_words(word) for _, part in spelled]
+        short = len(pieces) > 1 and len("".join(pieces)) <= SHORT_PIECE * len(pieces)
+        return not (short and self._limited.get_vocab_size() >= WORDS)
 
     def _spelled_words(self, text: str) -> Iterator[list[tuple[str, str]]]:
         """The tokens with letters, each with its letters, by the word that they are pieces of."""

@@ -45,7 +45,8 @@ def open_vault(
             access, notices, settings = _upgraded(path, storage, keyring, access, settings)
     opened = WholeVault(path, vault, keyring, access, settings)
     opened.notices = tuple(notices)
-    opened.purge_trash()
+    if not access.read_only:
+        opened.purge_trash()
     access.check_unchanged(path)
     return opened
 

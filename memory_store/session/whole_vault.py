@@ -64,14 +64,15 @@ class WholeVault:
         access: FileAccess = WRITABLE,
         settings: Settings | None = None,
     ) -> None:
-        """``settings`` are those that were just read with the keyring's keys, if they were."""
+        """``access`` is as it was found; ``settings`` are those that were just read with the
+        keyring's keys, if they were."""
         self.path = path
-        self.access = access
+        self.access = access.lasting
         self.vault = vault
         self.keyring = keyring
         self.gate = Gate(one_at_a_time=access.in_memory)  # whose readers see what is half written
         self.when_cleared_up: Callable[[], None] = lambda: None
-        self._writer = Storage.open(path, access=access)
+        self._writer = Storage.open(path, access=self.access)
         if not access.read_only:
             self._writer.keep_log()
         self._write_lock = threading.RLock()

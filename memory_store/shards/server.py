@@ -42,6 +42,10 @@ STRANGER: Refusal = (
     grpc.StatusCode.PERMISSION_DENIED,
     "refuses this node: its certificate is not one of the peers",
 )
+BOUNDLESS: Refusal = (
+    grpc.StatusCode.INVALID_ARGUMENT,
+    "refuses this question: it is of more words than a query may have",
+)
 MOMENTS = 3  # that are remembered: a question may come from a node that is a write behind
 
 
@@ -114,6 +118,8 @@ class ShardServer:
             if (asked.number, asked.count) != (self._part.number, self._part.count):
                 mine = f"refuses this node: it is shard {self._part.number} of {self._part.count}"
                 return grpc.StatusCode.INVALID_ARGUMENT, mine
+            if asked.question.is_boundless:
+                return BOUNDLESS
             snapshot = self._at(asked)
             if snapshot is None:
                 return grpc.StatusCode.FAILED_PRECONDITION, "is at another moment of the vault"

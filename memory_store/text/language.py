@@ -27,6 +27,8 @@ from typing import Protocol
 import msgspec
 from msgspec import Struct
 
+from memory_store.errors import StorageError
+
 
 class _Language(Struct):
     """What ``languages.json`` says of a language: its Snowball algorithm, its function words, and
@@ -244,5 +246,11 @@ def _load_identifier() -> _Identifier:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     # Its own instance: `py3langid.set_languages` on the shared one would change our answers.
-    identifier: _Identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    try:
+        identifier: _Identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    except OSError as error:  # it is unpacked in a file without a name
+        import tempfile
+
+        place = f"{tempfile.gettempdir()}, where the model that tells languages is unpacked"
+        raise StorageError(f"{place}: {error.strerror}") from error
     return identifier

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from memory_store.errors import MemoryStoreError
-from memory_store.paths import state_folder
+from memory_store.paths import replace_file, state_folder
 
 MACHINE = "machine-id"
 FOLDER = "vaults"
@@ -65,13 +65,8 @@ def write_numbers(name: str, numbers: Mapping[str, int]) -> None:
     """Replace such a file. A state folder that cannot be written keeps none: doctor says so."""
     with suppress(MemoryStoreError, OSError):
         file = state_folder() / name
-        fresh = file.with_suffix(f".{os.getpid()}")
-        try:
-            file.parent.mkdir(mode=0o700, exist_ok=True)
-            fresh.write_text(json.dumps(dict(numbers)))
-            fresh.replace(file)
-        except OSError:
-            fresh.unlink(missing_ok=True)
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        replace_file(file, json.dumps(dict(numbers)).encode())
 
 
 @contextmanager

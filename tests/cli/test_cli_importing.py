@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import resource
 import stat
-from collections.abc import Callable
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -122,6 +128,71 @@ def test_a_backup_opens_with_the_same_key(vault: Vault, tmp_path: Path) -> None:
     again = Vault(copy, vault.key_file, vault.recovery_code)
     assert {m["id"] for m in again.json("list")} == {m["id"] for m in vault.json("list")}
     assert [p.name for p in copy.parent.iterdir() if p.suffix == ".db"] == ["copy.db"]
+
+
+def test_what_may_not_be_read_is_named_and_all_else_is_imported(
+    empty_vault: Vault, notes: Path, tmp_path: Path
+) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    (locked / "note.md").write_text("Not to be read")
+    secret = tmp_path / "secret.md"
+    secret.write_text("Not to be read either")
+    try:
+        secret.chmod(0)
+        locked.chmod(0)
+        if os.access(locked, os.R_OK):
+            pytest.skip("this user may read anything")
+        names = [str(secret), str(locked), f"{locked}/note.md", f"{locked}/notes.zip"]
+        result = empty_vault.run("import", *names, str(notes), "--no-embed", "--verbose")
+    finally:
+        locked.chmod(0o700)
+    assert result.exit_code == 1
+    assert "imported 5, unchanged 0, replaced 0, skipped 0, failed 4" in result.stdout
+    for name in names:
+        assert re.search(rf"^failed: {name}/?: permission denied$", result.stderr, re.M)
+
+
+@contextmanager
+def no_file_grows_beyond(size: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_an_import_that_finds_no_more_room_says_what_is_kept(vault: Vault, tmp_path: Path) -> None:
+    for number in range(50):
+        (tmp_path / f"{number}.txt").write_text(f"Dyke {number}. " * 2_000)
+    with no_file_grows_beyond(vault.path.stat().st_size):
+        result = vault.run("import", str(tmp_path), "--no-embed")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"Error: {vault.path.name}: ")
+    assert result.stderr.endswith(". What was imported so far is kept: run it again to go on\n")
+    assert vault.run("import", str(tmp_path), "--no-embed").exit_code == 0
+
+
+def test_a_temporary_folder_without_room_is_named(vault: Vault, tmp_path: Path) -> None:
+    """Starts a process, which unpacks the model that tells languages."""
+    (tmp_path / "dyke.txt").write_text("The dyke is grazed by sheep.")
+    words = ["import", str(vault.path), str(tmp_path / "dyke.txt"), "--no-embed"]
+    with no_file_grows_beyond(vault.path.stat().st_size):
+        result = subprocess.run(
+            [sys.executable, "-m", "memory_store", *words, "--key-file", str(vault.key_file)],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"Error: {tempfile.gettempdir()}, where the model that tells")
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no folder here that takes no file")
+def test_a_folder_that_takes_no_backup_is_named(vault: Vault) -> None:
+    result = run("backup", str(vault.path), "/proc/notes.db")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: /proc/notes.db: ")
 
 
 def test_a_backup_never_overwrites(vault: Vault, tmp_path: Path) -> None:

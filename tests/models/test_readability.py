@@ -3,7 +3,12 @@
 import pytest
 
 from memory_store.models.embedder import load_embedder
-from memory_store.models.readability import readability, readability_in, readability_of
+from memory_store.models.readability import (
+    knows_any,
+    readability,
+    readability_in,
+    readability_of,
+)
 
 
 @pytest.mark.parametrize("language", ["en", "de", "es", "pl", "vi"])
@@ -52,3 +57,17 @@ def test_minilm_reads_german_and_no_chinese(minilm):
 @pytest.mark.parametrize("noise", ["prluzgdtx", "vwlpxlvfd bmdzp", "SLT-4471-KX"])
 def test_of_words_in_crumbs_vectors_say_nothing(minilm, noise):
     assert readability(load_embedder(str(minilm["int8"])), noise) == 0.0
+
+
+@pytest.mark.parametrize("word", ["boiler", "thunderstorm", "lighthouse"])
+def test_minilm_knows_a_word_of_english(minilm, word):
+    assert load_embedder(str(minilm["int8"])).knows(word)
+
+
+@pytest.mark.parametrize("word", ["rurapeki", "dizotica", "Schornsteinfeger"])
+def test_minilm_does_not_know_a_word_that_it_reads_in_short_pieces(minilm, word):
+    assert not load_embedder(str(minilm["int8"])).knows(word)
+
+
+def test_a_model_that_shows_no_tokens_may_know_any_word():
+    assert knows_any(object(), ["rurapeki"])

@@ -14,7 +14,7 @@ from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
-from .conftest import ALLOW, Filled, Serve, Served
+from .conftest import ALLOW, Filled, Serve, Served, soup
 from .uploads import BEARER, NOTES, ended, form, imported, links, post
 
 
@@ -231,7 +231,7 @@ async def test_the_form_works_in_the_browser_s_way(served: Served) -> None:
         f"{served.base}/import", content=body, headers={"Content-Type": kind}, cookies=cookies
     )
     assert empty.status_code == 400
-    assert "choose at least one file" in empty.text
+    assert "Choose at least one file." in empty.text
 
 
 async def test_an_upload_is_one_event_and_no_source_to_read_again(
@@ -260,6 +260,11 @@ async def test_a_vault_that_cannot_be_written_to_says_so(filled: Filled, serve: 
     refused = await post(wanda, NOTES)
     assert refused.status_code == 403
     assert "nothing can be written" in refused.json()["error"]
+    said = "Nothing can be written to this vault: it is served as immutable."
+    for path in ("/import", "/new"):
+        note = soup(await wanda.get(f"{wanda.base}{path}")).select_one("[role=alert]")
+        assert note is not None, path
+        assert note.text.strip() == said
 
 
 def from_a_terminal(served: Served, folder: Path) -> MemoryStore:

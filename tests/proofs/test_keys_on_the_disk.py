@@ -1,4 +1,5 @@
-"""A new key is on the disk before anything is sealed with it, and never there by half."""
+"""A new key is on the disk before anything is sealed with it, and never there by half; and so is
+what a machine keeps of a vault."""
 
 from __future__ import annotations
 
@@ -52,3 +53,19 @@ def test_a_key_that_cannot_be_written_whole_leaves_no_file(
     assert not key.exists()
     subprocess.run(words, check=True)
     assert key.exists()
+
+
+@pytest.mark.once
+def test_what_was_last_seen_is_on_the_disk_before_it_takes_its_name(
+    tmp_path: Path, private_folders: Path
+) -> None:
+    """Else a power cut would leave an empty file, by which every older vault is new."""
+    vault, key = tmp_path / "vaults" / "notes.db", tmp_path / "keys" / "notes.key"
+    vault.parent.mkdir()
+    script = ("-c", CREATE, str(vault), str(key))
+    calls = traced(tmp_path / "calls", script, ["fsync", "rename", "renameat2"], "-y").calls
+    (renamed,) = (n for n, line in enumerate(calls) if "last-seen" in line and "rename" in line)
+    found = re.search(r'"([^"]+)"', calls[renamed])
+    assert found
+    synced = [Path(met[1]) for line in calls[:renamed] if (met := SYNCED.match(line))]
+    assert Path(found[1]) in synced

@@ -32,6 +32,7 @@ from memory_store.index.shard import Part, answer, moment
 from memory_store.index.shard_questions import AnyQuestion, Columns
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import MemoryDraft, SearchResponse
+from memory_store.records.request import MAX_QUERY_CHARACTERS
 from memory_store.scopes import Scope
 from memory_store.store import MemoryStore
 
@@ -402,9 +403,26 @@ def test_a_hostile_question_learns_no_words_of_an_error_and_gets_no_boundless_an
         with pytest.raises(grpc.RpcError) as raised:
             ask(encoded(Asked(at, collections, 1, SHARDS, question)), timeout=20)
         assert raised.value.details() == "refuses this question: is it of another version?"
+    word = {collections[0]: (1,)}
+    for boundless in (
+        asked.Frequencies((word,) * (asked.MOST_GROUPS + 1), None),
+        asked.PairCounts((word,) * (asked.MOST_GROUPS + 1)),
+        asked.Holders({collections[0]: tuple(range(asked.MOST_HASHES + 1))}),
+        asked.PairHolders({"of none": tuple(range(asked.MOST_HASHES + 1))}),
+    ):
+        with pytest.raises(grpc.RpcError) as raised:
+            ask(encoded(Asked(at, collections, 1, SHARDS, boundless)), timeout=20)
+        assert raised.value.details().endswith("it is of more words than a query may have")
     many = asked.Vectors(np.full(500_000, owned, "<i4").tobytes(), 64, first=False)
     assert len(ask(encoded(Asked(at, collections, 1, SHARDS, many)), timeout=20)) < 100_000
     channel.close()
+
+
+def test_the_longest_query_of_the_shortest_words_is_answered(node: MemoryStore) -> None:
+    letters = [f"{one}{two}" for one in "abcdefghijklmnopqrstuvwxyz" for two in "ABCDEFGHIJKLM"]
+    longest = " ".join(letters * 10)[:MAX_QUERY_CHARACTERS]
+    assert len(longest) == MAX_QUERY_CHARACTERS
+    node.search(longest, rerank=False)
 
 
 def test_an_authoritys_certificate_is_taken_for_no_node(nodes: Nodes) -> None:

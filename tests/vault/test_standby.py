@@ -179,3 +179,33 @@ def test_who_wrote_to_a_standby_goes_on_with_the_primary_once_it_is_there_again(
             for text in ("after", "later"):
                 store.add(text)
             assert texts(store) == ["after", "before", "later"]
+
+
+@pytest.mark.parametrize("how", ["promoted", "back"])
+def test_a_vault_opened_at_the_standby_is_written_once_there_is_a_primary(
+    primary: Server, key_file: Path, private_folders: Path, how: str
+) -> None:
+    with primary.standby() as standby:
+        place = either(primary, standby, how)
+        with made(place, key_file) as store:
+            store.add("before")
+            store.trash.list()
+            store.delete(store.add("deleted").id)
+            caught_up(primary, standby)
+        primary.stop("immediate")
+        with MemoryStore.open(place, key_file=key_file) as store:
+            assert texts(store) == ["before"]
+            with pytest.raises(ReadOnlyError, match="the server is a standby"):
+                store.add("refused")
+            with pytest.raises(ReadOnlyError, match="the server is a standby"):
+                store.delete(store.list()[0].id)
+            assert texts(store) == ["before"]
+            if how == "promoted":
+                standby.sql("select pg_promote()")
+            else:
+                primary.start()
+                caught_up(primary, standby)
+            store.add("after")
+            assert texts(store) == ["after", "before"]
+            assert store.verify()["failures"] == []
+            assert store.older() is None

@@ -18,7 +18,7 @@ from msgspec import Struct
 from memory_store.index.numpy_vectors import best_cosines, window_cosines
 from memory_store.index.terms import covered, most_possible, pairs_held
 from memory_store.models.embedder import languages_of, usual_cosines
-from memory_store.models.readability import readability, readability_in
+from memory_store.models.readability import knows_any, readability, readability_in
 from memory_store.search.candidates import AS_CODE, Fetched, LegList, QueryModel
 from memory_store.search.legs.neighbours import lifted_coverage, neighbours_for
 from memory_store.search.query.plan import Search
@@ -68,6 +68,7 @@ class Evidence(Struct, frozen=True, eq=False):
     each model reads what is compared (0-1; less where a part has no vectors yet), in the order in
     which the vector legs are named. ``compared_by`` (int8 [n]) is the number of the model that
     compared each; 0: none. ``fitted`` are numbers that the vault has of its own for ``model``.
+    ``strange``: neither does a memory hold a word of the query, nor does a model know one.
     """
 
     ordinals: Ordinals
@@ -76,6 +77,7 @@ class Evidence(Struct, frozen=True, eq=False):
     read: tuple[float, ...] = ()
     compared_by: NDArray[np.int8] = NO_MODEL
     fitted: FusionNumbers | None = None
+    strange: bool = False
 
     @property
     def best_read(self) -> float:
@@ -120,7 +122,22 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
     name = fetched.models[0].embedder.name if fetched.models else ""
     fitted = search.context.fitted.get(name)
     some = features.any(axis=1)
-    return Evidence(ordinals[some], features[some], name, tuple(read), compared_by[some], fitted)
+    return Evidence(
+        ordinals[some],
+        features[some],
+        name,
+        tuple(read),
+        compared_by[some],
+        fitted,
+        _strange(fetched, search),
+    )
+
+
+def _strange(fetched: Fetched, search: Search) -> bool:
+    keyword = fetched.of("keyword")
+    if keyword is None or keyword.matches is None or any(keyword.matches.frequencies):
+        return False
+    return not any(knows_any(one.embedder, search.analysis.keywords) for one in fetched.models)
 
 
 def _by_words(keyword: LegList, ordinals: Ordinals, search: Search) -> Values:

@@ -31,6 +31,10 @@ USUAL = "all-MiniLM-L6-v2"
 HELD_ALONE = 0.5
 """Of what the share of the query's words counts beside vectors, it counts this by words alone. On
 the eleven sets without vectors, the mean nDCG@10 is .6185 with 1, .6236 with .5, .6234 with .25."""
+STRANGE = 1.5
+"""Of the logarithm of the odds of all that a query finds whose words nothing holds and no model
+knows, as those of noise. Of 980 queries of random syllables on eleven sets the best result had .46
+at most, and 84 had more than .2; of 124 judged questions of this kind, one was answered first."""
 MOST_LOG_ODDS = 30.0  # beyond, a float64 shows no difference to certainty
 
 
@@ -106,7 +110,7 @@ def weighable(found: Evidence) -> NDArray[np.float64]:
 def constants(found: Evidence) -> NDArray[np.float64]:
     """float64 [n]: what counts besides the features."""
     numbers = numbers_of(found)
-    return numbers.intercept + numbers.unread * _unread(found)
+    return numbers.intercept + numbers.unread * _unread(found) - STRANGE * found.strange
 
 
 def _unread(found: Evidence) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from memory_store.addresses import Address
 from memory_store.errors import FormatError, NotAVaultError, StorageError
-from memory_store.sqlite import BUSY_SECONDS, WRITABLE, FileAccess
+from memory_store.sqlite import BUSY_SECONDS, STANDBY, WRITABLE, FileAccess
 from memory_store.vault.storage.collections import number
 from memory_store.vault.storage.keys import CELLS, Slots
 from memory_store.vault.storage.postgres_engine import PostgresEngine
@@ -54,7 +54,6 @@ BEHIND_SECONDS = 2.0  # that a standby may take until it has what was read befor
 LOOK_AGAIN = 0.05  # seconds
 _newest: dict[str, int] = {}
 """The newest revision that this process read or wrote of each vault, by its id in the database."""
-STANDBY = "its server is a standby, which takes no writes"
 
 
 class _Vault(Greeting):

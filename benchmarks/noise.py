@@ -1,0 +1,63 @@
+"""What the default ranking finds for what means nothing: how likely an answer the best result is.
+
+    python -m benchmarks.noise --evals FOLDER [--keep FOLDER] [--only SET]
+
+By set, for 100 queries of random letters and 100 of random syllables: the highest probability, and
+how many queries have one above .2. A random word may be one of the collection.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import string
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.development_sets import development_sets
+from benchmarks.sealed import SealedPart
+
+QUERIES = 100
+LIKELY = 0.2
+CONSONANTS, VOWELS = "bcdfghjklmnprstvwz", "aeiou"
+
+
+def letters(draw: random.Random) -> str:
+    """A word of three to ten letters."""
+    return "".join(draw.choices(string.ascii_lowercase, k=draw.randint(3, 10)))
+
+
+def syllables(draw: random.Random) -> str:
+    """A word of two to four syllables."""
+    return "".join(map(draw.choice, (CONSONANTS, VOWELS) * draw.randint(2, 4)))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--evals", type=Path, help="folder of development sets")
+    parser.add_argument("--only", action="append", help="a set's name (repeatable)")
+    parser.add_argument("--keep", type=Path, help="where benchmarks.quality kept sealed vaults")
+    given = parser.parse_args(arguments)
+    print(f"| set | random | highest | above {LIKELY} |\n|---|---|---|---|")
+    for wanted in development_sets(given.evals, given.only):
+        part = wanted.parts[0]
+        with tempfile.TemporaryDirectory() as temporary:
+            sealed = SealedPart(part, wanted.vault(given.keep or Path(temporary), 0, part))
+            for word in (letters, syllables):
+                draw = random.Random(7)
+                asked = [
+                    " ".join(word(draw) for _ in range(draw.randint(1, 5))) for _ in range(QUERIES)
+                ]
+                ranked = [sealed.rank(query).results for query in asked]
+                best = [found[0][1] if found else 0.0 for found in ranked]
+                above = sum(one > LIKELY for one in best)
+                print(
+                    f"| {wanted.name} | {word.__name__} | {max(best):.2f} | {above} |", flush=True
+                )
+            sealed.close()
+
+
+if __name__ == "__main__":
+    main()
