@@ -98,7 +98,8 @@ async def search(datasette: Any, request: Any) -> Response:
         context["embedding"] = await work.run(lambda: vault.upkeep.embedding_now(grants.search))
     if grants.decrypt:
         on_start = context["welcome"] is not None
-        context["older"] = await work.run(lambda: vault.older(again=on_start))
+        older = await work.run(lambda: vault.older(again=on_start))
+        context["older"] = older and access.warning_shown(older, owner=grants.audit)
     status = questions.status_of(refusal) if refusal else 200
     return await render(datasette, request, "hybrid_search.html", context, status)
 

@@ -13,6 +13,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from memory_store.records import Memory, SearchResponse, SearchResult
+from memory_store.records.degraded import Code, Degraded
 from memory_store.records.explanation import Expand, Verdict
 from memory_store.records.visibility import for_searchers, shown_to_searchers
 from memory_store.search.degraded import for_searchers as lines_for_searchers
@@ -34,6 +35,12 @@ def shown_to_readers(response: SearchResponse, *, owner: bool) -> SearchResponse
     )
     degraded = response.degraded if owner else without_commands(response.degraded)
     return replace(response, explain=stages, degraded=degraded)
+
+
+def warning_shown(warning: str, *, owner: bool) -> str:
+    """A warning about the vault's file: its path, and the command, are for the ``owner``."""
+    line = Degraded(Code.FILE, warning)
+    return warning if owner else without_commands([line])[0].sentence
 
 
 def shown_unread(

@@ -7,7 +7,7 @@ Boundary: of everything here only :attr:`SearchContext.open_memories` yields pla
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from memory_store.code.symbols import FileSymbols
     from memory_store.crypto.blinding import Blinder
     from memory_store.index.lexicon import Lexicon
-    from memory_store.index.snapshot import Part, Snapshot
+    from memory_store.index.snapshot import Mask, Part, Snapshot
     from memory_store.index.trigrams import Trigrams
     from memory_store.index.vectors import VectorIndex
     from memory_store.models.embedder import Embedder
@@ -88,3 +88,28 @@ class SearchContext(Struct, frozen=True):
     by_places: bool = False
     parsed: ParsedQuery | None = None
     lexicon: Callable[[Collection[str] | None], Iterable[tuple[Part, Lexicon]]] | None = None
+
+    def contents(self, ordinals: Sequence[int]) -> Sequence[Hashable]:
+        """What tells the contents of memories from each other, in the order given.
+
+        One in an ``unnamed`` collection is like no other: that it says just what a memory of the
+        caller's own says would confirm a guess of its whole text, to the last comma.
+        """
+        tags, snapshot = self.snapshot.tags_of(ordinals), self.snapshot
+        if not self.unnamed:
+            return tags
+        return [
+            ordinal if snapshot.collection(ordinal) in self.unnamed else tag
+            for ordinal, tag in zip(ordinals, tags, strict=True)
+        ]
+
+    def copies_of(self, ordinal: int) -> Mask:
+        """bool [documents]: the memory itself, and all whose :meth:`contents` are the same."""
+        snapshot = self.snapshot
+        same: Mask = (snapshot.content_tags == snapshot.content_tags[ordinal]).all(axis=1)
+        if self.unnamed:
+            same &= ~snapshot.visible(self.unnamed) & (
+                snapshot.collection(ordinal) not in self.unnamed
+            )
+        same[ordinal] = True
+        return same

@@ -114,7 +114,7 @@ def _is_confident(probe: LegList | None, search: Search) -> bool:
     recipe = search.recipe
     if probe is None or not probe.scores or recipe.strong_score is None:
         return False
-    tags = search.snapshot.tags_of(probe.ordinals)
+    tags = search.context.contents(probe.ordinals)
     scored = zip(tags, probe.scores, strict=True)
     rival = next((score for tag, score in scored if tag != tags[0]), 0.0)
     best, second = (b / (1.0 + b) for b in (probe.scores[0], rival))

@@ -28,7 +28,6 @@ from memory_store.search.explain.account import (
 )
 from memory_store.search.explain.words import list_name
 from memory_store.search.legs.retrieval import fetch
-from memory_store.search.query.more_like_this import twins
 from memory_store.search.query.plan import Plan, Search
 
 UNKNOWN = "there is no such memory in the collections you can read"
@@ -95,7 +94,7 @@ def _fate(found: Found, ordinal: int, shown: Collection[str]) -> Fields:
 def _is_the_question(search: Search, ordinal: int) -> Fields | None:
     """Whether it is the memory itself that others should be like, or a copy of it."""
     like = search.analysis.like
-    if like is None or not twins(search.snapshot, like.ordinal)[ordinal]:
+    if like is None or not search.context.copies_of(like.ordinal)[ordinal]:
         return None
     itself = "it is the memory that others should be like"
     return {
@@ -141,7 +140,7 @@ def _day(moment: float) -> str:
 
 
 def _stood_for(search: Search, ordinal: int, order: list[int]) -> Fields | None:
-    tag, *tags = search.snapshot.tags_of([ordinal, *order])
+    tag, *tags = search.context.contents([ordinal, *order])
     if tag not in tags:
         return None
     twin = search.snapshot.id(order[tags.index(tag)])
@@ -186,11 +185,11 @@ def _leg_places(found: Found, ordinal: int) -> tuple[LegPlace, ...]:
     lists = [one for one in whole.lists if one.model in ("", own)]  # others cannot hold it
     named = {one.leg for one in lists}
     lists += [LegList(leg, ()) for leg in search.plan.legs if leg not in named]
-    tag, places = snapshot.tags_of([ordinal])[0], []
+    tag, places = search.context.contents([ordinal])[0], []
     for one in lists:
         scores = taken.get((one.leg, one.kind), LegList("", ())).scores
         last = (len(scores), round(scores[-1], 4) if scores else None)
-        tags = snapshot.tags_of(one.ordinals)
+        tags = search.context.contents(one.ordinals)
         if tag in tags:
             place = tags.index(tag)
             score = round(one.scores[place], 4)

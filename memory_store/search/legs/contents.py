@@ -1,6 +1,7 @@
 """Contents: a list is as deep as the plan says in different ones, and one memory stands for each.
 
-Boundary: contents are compared by their keyed tags; nothing is opened.
+Boundary: contents are compared by their keyed tags; nothing is opened, and what the caller may not
+read is compared with nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def enough(fetch: Callable[[int], Ranked], leg: str, kind: str, search: Search) 
         found = fetch(k)
         if len(found.ordinals) < k or snapshot.differ(found.ordinals):
             return found
-        if len(set(snapshot.tags_of(found.ordinals))) >= depth:
+        if len(set(search.context.contents(found.ordinals))) >= depth:
             return found
         k *= 2
 
@@ -53,17 +54,13 @@ def deduplicated(lists: Sequence[LegList], search: Search) -> tuple[LegList, ...
     """The lists with one memory for each content, the same one in every list.
 
     Of memories that share a content the one a topic found stands for all, else the first of the
-    keyword list, else of the vector list. One that the caller may read goes before one that is
-    sealed to them, which would otherwise hide the copy that was published for them.
+    keyword list, else of the vector list. One that is sealed to the caller stands for itself.
     """
-    snapshot, unnamed = search.snapshot, search.context.unnamed
     by_leg = sorted(lists, key=lambda one: _STANDING.index(one.leg))
     found = list(dict.fromkeys(chain.from_iterable(one.ordinals for one in by_leg)))
     stands_for: dict[int, int] = {}
-    if not snapshot.differ(found):
-        if unnamed:
-            found.sort(key=lambda one: snapshot.collection(one) in unnamed)
-        tags = snapshot.tags_of(found)
+    if not search.snapshot.differ(found):
+        tags = search.context.contents(found)
         standing = first_places(tags, found)
         stands_for = dict(zip(found, map(standing.__getitem__, tags), strict=True))
     unique = []

@@ -27,7 +27,7 @@ from memory_store.records import TYPES, SearchRequest, base_type
 from memory_store.records.collections import several_of_that_name
 from memory_store.search.context import SearchContext
 from memory_store.search.query.language import ParsedQuery, Phrase, Variant, is_symbol_like, parse
-from memory_store.search.query.more_like_this import Likeness, likeness, twins
+from memory_store.search.query.more_like_this import Likeness, likeness
 from memory_store.search.query.spelling import corrections
 from memory_store.search.recipes import LEGS
 from memory_store.text.canonical import folded, normalise_topic
@@ -169,7 +169,7 @@ def analyse(
     mask = snapshot.mask(wanted)
     like = likeness(snapshot, options.like) if options.like else None
     if like is not None:
-        mask &= ~twins(snapshot, like.ordinal)
+        mask &= ~context.copies_of(like.ordinal)
     for phrase in parsed.required:
         mask = mask & holds(phrase, context, blinding)
     for phrase in parsed.excluded:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from memory_store.errors import BadInputError
 from memory_store.index.documents import frequencies, terms_of, topics_of
-from memory_store.index.snapshot import HashGroup, Mask, Snapshot
+from memory_store.index.snapshot import HashGroup, Snapshot
 from memory_store.index.topics import TopicGroup
 
 LIKE = "like"
@@ -70,12 +70,6 @@ def unknown(given: str) -> BadInputError:
     return BadInputError(
         f"{LIKE}: there is no memory {given!r} in the collections you can search", parameter=LIKE
     )
-
-
-def twins(snapshot: Snapshot, ordinal: int) -> Mask:
-    """bool [documents]: the memory itself and all with the same content."""
-    same: Mask = (snapshot.content_tags == snapshot.content_tags[ordinal]).all(axis=1)
-    return same
 
 
 def telling_terms(snapshot: Snapshot, ordinal: int, most: int = MOST_TERMS) -> list[int]:
