@@ -22,8 +22,9 @@ from memory_store.importing.readers import READERS
 from memory_store.importing.source_file import Found, SourceFile, shown
 from memory_store.index.map_layout import HEIGHT as MAP_HEIGHT
 from memory_store.index.map_layout import WIDTH as MAP_WIDTH
+from memory_store.key_lookup import PASSPHRASE_VARIABLE, key_in_environment
 from memory_store.late_vectors import BackgroundEmbedding
-from memory_store.paths import file_of
+from memory_store.paths import KEY_FILE_VARIABLE, file_of
 from memory_store.plain_text import ATTRIBUTES as ATTRIBUTE_LIST
 from memory_store.plain_text import heading_words
 from memory_store.records.code import (
@@ -72,7 +73,6 @@ from memory_store.text.links import (
 )
 from memory_store.text.plain_json import read_json, write_json
 from memory_store.titles import shown_title
-from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE, key_in_environment
 from memory_store.vault.audit_events import ACTIONS, SERVER, AuditEvent
 from memory_store.vault.members import OWNER_ROLE, ROLES
 from memory_store.vault.settings import read_vault_id

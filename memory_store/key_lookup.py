@@ -21,7 +21,7 @@ import os
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from memory_store.addresses import vault_path
 from memory_store.configuration import chosen
@@ -72,11 +72,12 @@ def opened_by_first_key(
     database = vault_path(path)
     passphrase = take_passphrase() if use_passphrase_env else None
     check_is_vault(database)  # before any secret is asked for
+    ways = _Ways(opening, database, embedder)
     if key_file is not None:
-        return _open_with_file(opening, database, embedder, key_file, "key file")
+        return ways.by_file(key_file, "key file")
 
     refusals: list[MemoryStoreError] = []
-    for attempt in _found_attempts(opening, database, embedder, passphrase):
+    for attempt in ways.found(passphrase):
         try:
             return attempt()
         except (WrongKeyError, LockedError, BadInputError) as refusal:
@@ -85,7 +86,7 @@ def opened_by_first_key(
     while ask_passphrase is not None:
         tries -= 1
         try:
-            return _open_with_answer(opening, database, embedder, ask_passphrase())
+            return ways.by_answer(ask_passphrase())
         except DeviceKeyError:
             raise
         except WrongKeyError as error:
@@ -115,32 +116,48 @@ def take_passphrase() -> str | None:
     return os.environ.pop(PASSPHRASE_VARIABLE, None) or None
 
 
-def _found_attempts(
-    opening: Callable[..., Store], database: Path, embedder: str | None, passphrase: str | None
-) -> Iterator[Callable[[], Store]]:
-    """One way to open the vault per source that is there, in the lookup order."""
-    named = chosen(KEY_FILE_VARIABLE)
-    if named:
-        yield lambda: _open_with_file(opening, database, embedder, named, KEY_FILE_VARIABLE)
-    if passphrase is not None:
-        yield lambda: _open(opening, database, embedder, passphrase=passphrase)
-    if find_spec("keyring") is not None and _has_keyring_slot(database):
-        yield lambda: _open(opening, database, embedder, keyring=True)
+class _Ways(Generic[Store]):
+    """The ways to open one vault, each with a secret of :meth:`MemoryStore.open`."""
 
+    def __init__(self, opening: Callable[..., Store], database: Path, embedder: str | None) -> None:
+        self._opening, self._database, self._embedder = opening, database, embedder
 
-def _open_with_file(
-    opening: Callable[..., Store],
-    database: Path,
-    embedder: str | None,
-    key_file: str | Path,
-    source: str,
-) -> Store:
-    """Open with a key file; ``source`` says in the refusal where its name came from."""
-    file = checked_key_file(key_file, database)
-    try:
-        return _open(opening, database, embedder, key_file=file)
-    except WrongKeyError as refusal:
-        raise WrongKeyError(f"{database} ({source} {file}): {refusal}") from None
+    def found(self, passphrase: str | None) -> Iterator[Callable[[], Store]]:
+        """One way per source that is there, in the lookup order."""
+        named = chosen(KEY_FILE_VARIABLE)
+        if named:
+            yield lambda: self.by_file(named, KEY_FILE_VARIABLE)
+        if passphrase is not None:
+            yield lambda: self._by(passphrase=passphrase)
+        if find_spec("keyring") is not None and _has_keyring_slot(self._database):
+            yield lambda: self._by(keyring=True)
+
+    def by_file(self, key_file: str | Path, source: str) -> Store:
+        """Open with a key file; ``source`` says in the refusal where its name came from."""
+        file = checked_key_file(key_file, self._database)
+        try:
+            return self._by(key_file=file)
+        except WrongKeyError as refusal:
+            raise WrongKeyError(f"{self._database} ({source} {file}): {refusal}") from None
+
+    def by_answer(self, answer: str) -> Store:
+        """Open with what was typed: a passphrase, or the recovery code."""
+        if not answer:
+            raise LockedError(f"{self._database} is locked: nothing was entered")
+        try:
+            return self._by(recovery_code=answer)
+        except (WrongKeyError, BadInputError):
+            return self._by(passphrase=answer)
+
+    def _by(self, **secret: Any) -> Store:
+        try:
+            return self._opening(self._database, embedder=self._embedder, **secret)
+        except DeviceKeyError:
+            raise
+        except WrongKeyError as refusal:
+            if not secret.keys() & {"key_file", "passphrase"}:
+                raise
+            raise WrongKeyError(f"{refusal}. {NOT_SHARED}") from None
 
 
 def _has_keyring_slot(database: Path) -> bool:
@@ -154,29 +171,3 @@ def _has_keyring_slot(database: Path) -> bool:
         return any(slot.kind == KEYRING for slot in list_slots(connection))
     finally:
         connection.close()
-
-
-def _open_with_answer(
-    opening: Callable[..., Store], database: Path, embedder: str | None, answer: str
-) -> Store:
-    """Open with what was typed: a passphrase, or the recovery code."""
-    if not answer:
-        raise LockedError(f"{database} is locked: nothing was entered")
-    try:
-        return _open(opening, database, embedder, recovery_code=answer)
-    except (WrongKeyError, BadInputError):
-        return _open(opening, database, embedder, passphrase=answer)
-
-
-def _open(
-    opening: Callable[..., Store], database: Path, embedder: str | None, **secret: Any
-) -> Store:
-    """Open with the one ``secret`` of :meth:`MemoryStore.open`."""
-    try:
-        return opening(database, embedder=embedder, **secret)
-    except DeviceKeyError:
-        raise
-    except WrongKeyError as refusal:
-        if not secret.keys() & {"key_file", "passphrase"}:
-            raise
-        raise WrongKeyError(f"{refusal}. {NOT_SHARED}") from None

@@ -205,8 +205,9 @@ def _head(memory: "Opened") -> str:
 
 def _open(database: str, key_file: str | None = None) -> "MemoryStore":
     """The store, by a key that is there: no prompt asks for one. Raises MemoryStoreError."""
-    from memory_store.paths import home_path
-    from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE, kept_open
+    from memory_store.key_lookup import PASSPHRASE_VARIABLE
+    from memory_store.paths import KEY_FILE_VARIABLE, home_path
+    from memory_store.unlocking import kept_open
 
     path = home_path(database).resolve()
     try:

@@ -1,5 +1,5 @@
 """Opening a vault from a command or another program, by the key that :mod:`memory_store.key_lookup`
-finds, and what is asked of a vault before.
+finds.
 
 Boundary: this module keeps no key; a store that it keeps open is locked when the process ends.
 """
@@ -11,33 +11,10 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memory_store.addresses import vault_path
-from memory_store.key_lookup import (
-    PASSPHRASE_VARIABLE,
-    key_in_environment,
-    keyring_may_open,
-    opened_by_first_key,
-    take_passphrase,
-)
-from memory_store.paths import KEY_FILE_VARIABLE
+from memory_store.key_lookup import key_in_environment, opened_by_first_key
 
 if TYPE_CHECKING:
     from memory_store.store import MemoryStore
-
-__all__ = [
-    "KEY_FILE_VARIABLE",
-    "PASSPHRASE_VARIABLE",
-    "check_vault",
-    "is_vault",
-    "kept_open",
-    "key_at_hand",
-    "key_in_environment",
-    "keyring_may_open",
-    "lock_all",
-    "open_store",
-    "passphrase_refused",
-    "take_passphrase",
-]
 
 
 def open_store(path: str | Path, **options: Any) -> MemoryStore:
@@ -74,25 +51,3 @@ def lock_all() -> None:
     """Lock what was kept open."""
     while _kept:
         _kept.popitem()[1].close()
-
-
-def passphrase_refused(path: str | Path) -> str | None:
-    """Why no passphrase can open the vault on this machine, where it lacks every device key that
-    they need; else ``None``. Needs no key."""
-    from memory_store.actions.key_devices import passphrase_refused as refused
-
-    return refused(vault_path(path))
-
-
-def is_vault(path: str | Path) -> bool:
-    """Whether the file holds a vault. Cheap, needs no key, raises nothing."""
-    from memory_store.vault.storage.schema import is_vault as holds_vault
-
-    return holds_vault(path)
-
-
-def check_vault(path: Path) -> None:
-    """Raise NotAVaultError, FormatError or StorageError unless this version reads the file."""
-    from memory_store.vault.storage.schema import check_is_vault
-
-    check_is_vault(path)

@@ -161,8 +161,11 @@ def result_lines(
 
 
 def title_line(row: SearchResult, name: str, room: int, colour: bool, pages: str = "") -> str:
-    """Rank, score (of a pattern none) and ``name``, in bold, which leads to the memory's page."""
-    score = "" if row.matches else f"{bar(row.score)} {round(row.score * 100):>3}  "
+    """Rank, score and ``name``, in bold, which leads to the memory's page. A pattern gives no
+    score, nor do filters alone."""
+    score = (
+        "" if row.matches or not row.score else f"{bar(row.score)} {round(row.score * 100):>3}  "
+    )
     head = f"{row.rank:>2}  {score}"
     there = f"{pages}/-/hybrid/memories/{row.id}" if pages else ""
     name = styled(shortened(name, room - width(head)), BOLD, colour)

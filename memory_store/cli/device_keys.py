@@ -76,8 +76,8 @@ def add(database: Path) -> None:
     Asks for your passphrase, or takes it from MEMORY_STORE_PASSPHRASE. From then on it opens the
     vault on machines that have the device key. Copies made before still open with it alone.
     """
+    from memory_store.key_lookup import PASSPHRASE_VARIABLE, take_passphrase
     from memory_store.store import MemoryStore
-    from memory_store.unlocking import PASSPHRASE_VARIABLE, take_passphrase
 
     passphrase = take_passphrase()
     if passphrase is None and not at_terminal():

@@ -165,7 +165,7 @@ def _chosen_keyring() -> bool:
     """Whether the system's keyring is to hold the key: the one question of ``init``."""
     from importlib.util import find_spec
 
-    from memory_store.unlocking import PASSPHRASE_VARIABLE
+    from memory_store.key_lookup import PASSPHRASE_VARIABLE
 
     if os.environ.get(PASSPHRASE_VARIABLE) or not at_terminal() or find_spec("keyring") is None:
         return False
@@ -185,7 +185,7 @@ def _chosen_passphrase(
     key_file: Path | None, passphrase: bool, keyring: bool, device_key: bool
 ) -> str | None:
     """The new passphrase where one is wanted. Asked when no key option was given at all."""
-    from memory_store.unlocking import PASSPHRASE_VARIABLE, take_passphrase
+    from memory_store.key_lookup import PASSPHRASE_VARIABLE, take_passphrase
 
     found = take_passphrase()
     if key_file is not None or keyring:

@@ -55,9 +55,9 @@ def unlock(
     """
     from memory_store.keeper.client import ask, connected_to
     from memory_store.keeper.launch import socket_for, start
-    from memory_store.unlocking import check_vault
+    from memory_store.vault.storage.schema import check_is_vault
 
-    check_vault(database)
+    check_is_vault(database)
     connection = connected_to(socket_for(database))
     if connection is not None:
         with connection:

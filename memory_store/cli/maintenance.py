@@ -84,7 +84,8 @@ def doctor(
 
 def _opened_if_possible(database: Path | None, key_file: Path | None, passphrase: bool) -> Any:
     """The opened vault; nothing when no source has a key for it (the doctor then says so)."""
-    from memory_store.unlocking import is_vault, open_store
+    from memory_store.unlocking import open_store
+    from memory_store.vault.storage.schema import is_vault
 
     if database is None or not is_vault(database):
         return nullcontext()

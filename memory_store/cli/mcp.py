@@ -175,9 +175,9 @@ def _install(
     database: Path, client: str, arguments: list[str], key_file: Path | None, only_print: bool
 ) -> None:
     from memory_store.assistants import clients
-    from memory_store.unlocking import check_vault
+    from memory_store.vault.storage.schema import check_is_vault
 
-    check_vault(database)
+    check_is_vault(database)
     entry = clients.entry_for(database, [*_key(database, key_file), *arguments])
     name = "memories" if database.stem == "memories" else f"memories-{database.stem}"
     if only_print:
@@ -192,7 +192,8 @@ def _install(
 def _key(database: Path, key_file: Path | None) -> list[str]:
     """The option that opens the vault without a question; nothing where the keyring does."""
     from memory_store.configuration import chosen
-    from memory_store.unlocking import KEY_FILE_VARIABLE, keyring_may_open
+    from memory_store.key_lookup import keyring_may_open
+    from memory_store.paths import KEY_FILE_VARIABLE
 
     named = key_file or chosen(KEY_FILE_VARIABLE)
     if named:

@@ -168,7 +168,8 @@ def unlocked(
     database: Path, key_file: Path | None, passphrase: bool
 ) -> AbstractContextManager[MemoryStore]:
     """The vault, opened by the key lookup order of :mod:`memory_store.unlocking`."""
-    from memory_store.unlocking import PASSPHRASE_VARIABLE, open_store
+    from memory_store.key_lookup import PASSPHRASE_VARIABLE
+    from memory_store.unlocking import open_store
 
     lent = click.get_current_context().find_object(Lent)
     if lent is not None:
@@ -191,7 +192,7 @@ class Listing(click.Group):
     """A group that lists what there is where no command is named, or a vault alone."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        from memory_store.unlocking import is_vault
+        from memory_store.vault.storage.schema import is_vault
 
         if not args or (args[0] not in self.commands and is_vault(args[0])):
             args = ["list", *args]
@@ -205,7 +206,7 @@ def at_terminal() -> bool:
 
 def asked_passphrase(database: Path) -> str:
     """The passphrase or recovery code typed at a hidden prompt (on stderr: stdout stays data)."""
-    from memory_store.unlocking import passphrase_refused
+    from memory_store.actions.key_devices import passphrase_refused
 
     refusal = passphrase_refused(database)
     if refusal is not None:

@@ -21,7 +21,7 @@ from memory_store.addresses import Address
 from memory_store.cli.options import key_file_option
 from memory_store.cli.vault_argument import VaultCommand, database_argument
 from memory_store.errors import BadInputError
-from memory_store.paths import DB_VARIABLE
+from memory_store.paths import DB_VARIABLE, KEY_FILE_VARIABLE
 
 HERE = "127.0.0.1"
 FIRST_PORT, MOST_TRIED = 8001, 20
@@ -48,9 +48,10 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
     from datasette.utils import tilde_encode
 
     from memory_store.keeper.served import announced
-    from memory_store.unlocking import KEY_FILE_VARIABLE, check_vault, keyring_may_open
+    from memory_store.key_lookup import keyring_may_open
+    from memory_store.vault.storage.schema import check_is_vault
 
-    check_vault(database)
+    check_is_vault(database)
     options: dict[str, Any] = {}
     if key_file is not None:
         from memory_store.key_files import checked_key_file

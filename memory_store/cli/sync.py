@@ -116,7 +116,7 @@ def _joined(database: Path, folder: Path, key_file: Path | None) -> MemoryStore:
 
 
 def _with_copy(store: MemoryStore, target: Path, *, embed: bool) -> SyncReport:
-    from memory_store.unlocking import is_vault
+    from memory_store.vault.storage.schema import is_vault
 
     if not target.exists():
         raise BadInputError(f"{target}: no such folder, and no vault", "TARGET")

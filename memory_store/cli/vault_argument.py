@@ -138,7 +138,7 @@ class VaultCommand(click.Command):
 def names_a_vault(name: str) -> bool:
     """Whether there is a file of that name, and it holds a vault."""
     from memory_store.errors import StorageError
-    from memory_store.unlocking import is_vault
+    from memory_store.vault.storage.schema import is_vault
 
     try:
         return os.path.isfile(name) and is_vault(name)

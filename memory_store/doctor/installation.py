@@ -228,7 +228,8 @@ def key_source(key_file: Path | None = None, *, asked: bool = False) -> Check:
     Where it does not fit, the vault is opened with the next (:mod:`memory_store.unlocking`).
     """
     from memory_store.configuration import chosen
-    from memory_store.unlocking import KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE
+    from memory_store.key_lookup import PASSPHRASE_VARIABLE
+    from memory_store.paths import KEY_FILE_VARIABLE
 
     named = chosen(KEY_FILE_VARIABLE)
     given = {

@@ -30,6 +30,14 @@ def test_a_search_is_saved_listed_run_renamed_and_removed(vault: Vault) -> None:
     assert json.loads(kept(vault, "list", "--json").stdout) == []
 
 
+def test_filters_alone_are_listed_without_a_score_or_a_doubt(vault: Vault) -> None:
+    kept(vault, "save", "facts", "--type", "fact")
+    shown = kept(vault, "run", "facts").stdout
+    title = vault.json("list", "--type", "fact")[0]["title"]
+    assert shown.startswith(f" 1  {title}\n")
+    assert "Nothing" not in shown
+
+
 def test_searches_alone_lists_them(vault: Vault) -> None:
     kept(vault, "save", "rent", "lease")
     key = ("--key-file", str(vault.key_file))

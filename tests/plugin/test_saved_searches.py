@@ -162,6 +162,12 @@ async def test_a_feed_holds_what_its_actor_finds_in_both_forms(served: Served) -
     atom = ElementTree.fromstring((await read(served, row, given["token"], "atom")).text)
     titles = [one.findtext(f"{ATOM}title") for one in atom.findall(f"{ATOM}entry")]
     assert titles == [one["title"] for one in data["items"]]
+    filters = await saved(bob, topic="garden", name="By filters alone")
+    shown = await read(served, filters, (await feed(bob, filters))["token"])
+    found = (await bob.get(".json?topic=garden&limit=32")).json()["rows"]
+    listed = [one["id"].removeprefix("urn:uuid:") for one in shown.json()["items"]]
+    assert sorted(listed) == sorted(one["id"] for one in found)
+    assert listed
 
 
 async def test_a_token_opens_that_feed_alone_until_it_ends(served: Served) -> None:

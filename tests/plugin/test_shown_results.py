@@ -55,6 +55,10 @@ async def test_what_is_certain_stands_apart_from_what_may_fit(served: Served) ->
     unsure = soup(await root.get("?q=hangar&recipe=gnosis"))
     assert "certain" not in unsure.select_one("[data-said]").get_text()
     assert unsure.select(".hy-may-fit") == []
+    listed = soup(await root.get("?topic=hangar"))
+    assert listed.select_one("[data-said]").get_text() == "1 result"
+    assert listed.select_one(".hy-main > ol.hy-results .hy-result")
+    assert listed.select(".hy-score, .hy-may-fit, .hy-far") == []
     nonsense = soup(await root.get("?q=xyzzy+plugh&rerank=0"))
     said = nonsense.select_one("[data-said]").get_text()
     assert re.fullmatch("Nothing (certain|seems to fit); [0-9]+ (may fit|comes? nearest)", said)

@@ -367,7 +367,7 @@ def test_a_lookup_without_the_device_key_says_so_before_it_asks(
 ) -> None:
     path, code = made
     machine("fresh")
-    from memory_store.unlocking import passphrase_refused
+    from memory_store.actions.key_devices import passphrase_refused
 
     assert "device key" in (passphrase_refused(path) or "")
     with open_store(path, ask_passphrase=lambda: code) as store:

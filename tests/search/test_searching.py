@@ -166,6 +166,12 @@ class TestFilters:
     def test_filters_alone_list_the_newest_first(self, notes: MemoryStore) -> None:
         assert refs(notes.search("topic:house", limit=3)) == ["11", "9", "7"]
 
+    def test_filters_alone_give_no_score_and_no_doubt(self, notes: MemoryStore) -> None:
+        for listed in (notes.search("topic:house"), notes.search(topic="house")):
+            assert {(row.score, row.band) for row in listed.rows} == {(0.0, None)}
+            assert (listed.certain, listed.far) == (None, frozenset())
+            assert listed.how_many(listed.found) == f"{listed.found} results"
+
     def test_metadata_is_looked_at_in_what_was_opened(self, notes: MemoryStore) -> None:
         notes.add("spare wheel", ref="wheel", metadata={"shelf": 3})
         assert refs(notes.search("spare", meta=(("shelf", "3"),))) == ["wheel"]

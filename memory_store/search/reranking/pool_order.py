@@ -240,8 +240,11 @@ class Reading:
             (),
             self.matcher,
             tuple(results),
-            # late interaction stretches what fusion learned: its scores are no probabilities
-            calibrated=plan.recipe.learned and all(one.late_score is None for one in pool),
+            # late interaction stretches what fusion learned: its scores are no probabilities;
+            # a list by filters alone has none
+            calibrated=plan.recipe.learned
+            and not self.search.lists
+            and all(one.late_score is None for one in pool),
             degraded=degraded,
         )
         if keep is None and not plan.shown:
