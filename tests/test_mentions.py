@@ -95,7 +95,7 @@ def test_the_command_lists_them(store: MemoryStore, key_file: Path) -> None:
 def test_names_and_texts_made_to_be_slow_take_no_longer_than_others(
     make_store: Callable[..., MemoryStore],
 ) -> None:
-    """Any writer may have made them, and nothing else is answered while a text is looked through."""
+    """Any writer may have made them; meanwhile the interpreter would do nothing else."""
     store = make_store()
     size = 80_000  # words of each text
     names = [f"{'eeee ' * 195}ffff", f"{'aaaa ' * 16_000}bbbb"]  # of which some are too long
