@@ -32,7 +32,7 @@ INSTALL = sh -c '$(BIN)/uv pip install --quiet --python $(BIN)/python "$$@" 2>/d
 export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint quality tuning bench plots proofs mutants fuzz soak docs screenshots \
+.PHONY: help setup demo test lint quality tuning bench many plots proofs mutants fuzz soak docs screenshots \
 	dist release clean
 
 help:
@@ -98,6 +98,10 @@ tuning: $(VENV)/.test ## train learned fusion, each set left out in turn: make t
 bench: ## speed and size, side by side with peers (ARGS="--full": up to a million)
 	$(MAKE) VENV=$(VENV)-bench $(VENV)-bench/.bench
 	$(VENV)-bench/bin/python -m benchmarks.speed $(ARGS)
+
+many: $(VENV)/.test ## a thousand vaults on one node beside one, and 32 clients at once
+	$(BIN)/python -m benchmarks.many_vaults $(ARGS)
+	$(BIN)/python -m benchmarks.load --clients 32 $(ARGS)
 
 plots: $(VENV)/.test ## draw docs/figures/speed.json, which make bench ARGS="--json docs/figures/speed.json" writes
 	@$(INSTALL) --group bench

@@ -32,37 +32,13 @@ OTHERS = {"home": "/", "table": "/plain/articles?_facet=kind&_facet=year&_size=5
 PATIENCE = 120.0  # seconds a server may take to start, or to answer its first search
 
 
-class Served:
-    """A running Datasette, and the same vault opened in this process to compare with."""
+class Server:
+    """A running Datasette."""
 
-    def __init__(
-        self,
-        port: int,
-        process: psutil.Process,
-        queries: Sequence[str],
-        store: MemoryStore,
-        inside: Callable[..., dict[str, list[float]]],
-    ) -> None:
+    def __init__(self, port: int, process: psutil.Process) -> None:
         self.port = port
-        self.queries = queries
-        self._inside = inside
         self.cookie = f"ds_actor={URLSafeSerializer(SECRET, 'actor').dumps({'a': {'id': 'root'}})}"
         self._process = process
-        self._store = store
-
-    def requests_in_process(self, addresses: Mapping[str, Sequence[str]]) -> dict[str, list[float]]:
-        """Seconds of each request by itself, in a process without a server: by surface."""
-        return self._inside(secret=SECRET, cookie=self.cookie, addresses=addresses)
-
-    def searches(self) -> list[float]:
-        """Seconds of each search with the options of the page, in this process."""
-        self._store.search(self.queries[0])
-        taken = []
-        for query in self.queries:
-            begun = time.perf_counter()
-            self._store.search(query)
-            taken.append(time.perf_counter() - begun)
-        return taken
 
     def processor_seconds(self) -> float:
         """What the server and the processes it started have used so far, of all cores."""
@@ -85,16 +61,50 @@ class Served:
 
     async def versions(self) -> str:
         """What serves, in a line."""
-        told: dict[str, Any] = json.loads((await self._visitor().get("/-/versions.json")).body)
+        told: dict[str, Any] = json.loads((await self.visitor().get("/-/versions.json")).body)
         python = told["python"]["version"]
         return (
             f"Datasette {told['datasette']['version']}, Python {python}, "
             f"SQLite {told['sqlite']['version']}"
         )
 
+    def visitor(self) -> Visitor:
+        """Another browser, which the owner sits at."""
+        return Visitor(self.port, self.cookie)
+
+
+class Served(Server):
+    """The same, and the vault that it serves opened in this process to compare with."""
+
+    def __init__(
+        self,
+        server: Server,
+        queries: Sequence[str],
+        store: MemoryStore,
+        inside: Callable[..., dict[str, list[float]]],
+    ) -> None:
+        super().__init__(server.port, server._process)
+        self.queries = queries
+        self._inside = inside
+        self._store = store
+
+    def requests_in_process(self, addresses: Mapping[str, Sequence[str]]) -> dict[str, list[float]]:
+        """Seconds of each request by itself, in a process without a server: by surface."""
+        return self._inside(secret=SECRET, cookie=self.cookie, addresses=addresses)
+
+    def searches(self) -> list[float]:
+        """Seconds of each search with the options of the page, in this process."""
+        self._store.search(self.queries[0])
+        taken = []
+        for query in self.queries:
+            begun = time.perf_counter()
+            self._store.search(query)
+            taken.append(time.perf_counter() - begun)
+        return taken
+
     async def surfaces(self) -> dict[str, list[str]]:
         """The addresses to ask, by surface."""
-        newer = await self._visitor().get("/notes/-/query.json?sql=select+1")
+        newer = await self.visitor().get("/notes/-/query.json?sql=select+1")
         sql = "/notes/-/query.json" if newer.status == 200 else "/notes.json"
         return {
             "page": [f"/notes/-/hybrid?{urlencode({'q': one})}" for one in self.queries],
@@ -102,8 +112,23 @@ class Served:
             "SQL": [f"{sql}?{urlencode({'sql': SQL, 'query': one})}" for one in self.queries],
         }
 
-    def _visitor(self) -> Visitor:
-        return Visitor(self.port, self.cookie)
+
+@contextmanager
+def started(
+    files: Sequence[Path], environment: Mapping[str, str], log: Path, python: Path | None
+) -> Iterator[Server]:
+    """Serve databases with ``python`` (this one), until it is left."""
+    command = [
+        *(str(python or sys.executable), "-m", "datasette", "serve", *map(str, files)),
+        *("--port", "0", "--secret", SECRET, "--root"),
+    ]
+    with log.open("w") as output:
+        server = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            yield Server(_port_of(server, log), psutil.Process(server.pid))
+        finally:
+            server.terminate()
+            server.wait(timeout=30)
 
 
 @contextmanager
@@ -112,26 +137,15 @@ def served(folder: Path, size: int, model: Embedder, python: Path | None) -> Ite
     corpus = write_corpus(folder / "notes", size)
     key_file = folder / "keys" / "bench.key"
     key_file.parent.mkdir()
-    vault, plain = folder / "notes.db", folder / "plain.db"
-    import_with_random_vectors(vault, key_file, corpus.folder, model)
-    _plain_table(plain, size)
-    log = folder / "datasette.log"
-    serving = python or Path(sys.executable)
-    command = [
-        *(str(serving), "-m", "datasette", "serve", str(vault), str(plain)),
-        *("--port", "0", "--secret", SECRET, "--root"),
-    ]
+    files = [folder / "notes.db", folder / "plain.db"]
+    import_with_random_vectors(files[0], key_file, corpus.folder, model)
+    _plain_table(files[1], size)
     environment = {**os.environ, "MEMORY_STORE_KEY_FILE": str(key_file)}
-    with MemoryStore.open(vault, key_file=key_file) as store, log.open("w") as output:
+    with MemoryStore.open(files[0], key_file=key_file) as store:
         store.search(corpus.queries[0])
-        server = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
-        try:
-            port = _port_of(server, log)
-            inside = partial(inside_measured, serving, [vault, plain], environment)
-            yield Served(port, psutil.Process(server.pid), corpus.queries, store, inside)
-        finally:
-            server.terminate()
-            server.wait(timeout=30)
+        with started(files, environment, folder / "datasette.log", python) as server:
+            inside = partial(inside_measured, python or Path(sys.executable), files, environment)
+            yield Served(server, corpus.queries, store, inside)
 
 
 def _port_of(server: subprocess.Popen[bytes], log: Path) -> int:

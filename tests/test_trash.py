@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memory_store.cli.backup import copy_vault
-from memory_store.errors import BadInputError, NotFoundError, TamperedError
+from memory_store.errors import BadInputError, ConflictError, NotFoundError, TamperedError
 from memory_store.records import MemoryChange
 from memory_store.scopes import Scope
 from memory_store.sqlite import connect
@@ -110,6 +110,29 @@ def test_undo_takes_back_one_change_after_another_and_says_which(store: MemorySt
     assert store.get(note.id).topics == ()
     with pytest.raises(NotFoundError, match="nothing to undo"):
         store.undo()
+    assert store.verify()["failures"] == []
+
+
+def test_undo_leaves_and_names_what_was_changed_again_by_another(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    file = tmp_path / "otter.md"
+    file.write_text("The otter swims.")
+    store.import_paths([file], embed=False)
+    note, other = store.get("otter.md"), store.add("The heron waits.")
+    changes = [MemoryChange(one.id, add_topics=("river",)) for one in (note, other)]
+    store.edit_many(changes, group="0123456789abcdef")
+    file.write_text("The otter sleeps.")
+    store.import_paths([file], embed=False)
+    undone = store.undo()
+    assert (undone.left, [one.id for one in undone.memories]) == ((note.id,), [other.id])
+    assert store.get(note.id).text == "The otter sleeps."
+    again = store.undo()
+    assert (again.left, again.memories) == ((note.id,), ())
+    with pytest.raises(ConflictError, match="changed again afterwards"):
+        store.trash.restore(group="0123456789abcdef")
+    back = store.trash.restore(note.id, version=1)[0]
+    assert (back.text, back.topics) == ("The otter swims.", ())
     assert store.verify()["failures"] == []
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from datasette import Response
 
-from memory_store.errors import BadInputError
-from memory_store.records import TrashEntry
+from memory_store.errors import BadInputError, NotFoundError
+from memory_store.records import Memory, TrashEntry
 
 from ..requests import questions
 from ..requests.admission import work, writing
@@ -24,6 +24,7 @@ from .addresses import kept, seeing_other
 from .api import memory_data
 from .posted import ids_of
 
+UNDONE = "Nothing of that change is in the trash any more: it was undone, or erased."
 MOST = 200
 """Rows that a page shows, the newest."""
 
@@ -62,15 +63,32 @@ async def restore(datasette: Any, request: Any) -> Response:
     wanted, group = _versions(given), forms.last(given, "group")
     if not wanted and not group:
         raise BadInputError("select what to put back, by the boxes beside it", "entry")
-    put = await writing.run(lambda: vault.use(scope).trash.restore(wanted, group=group))
     path = hybrid_path(datasette, vault.database)
     address = path + kept(request) if group else f"{path}/trash"
     if group and forms.last(given, "to") == "review":
         address = f"{path}/review"
+
+    def restored() -> tuple[list[Memory], int]:
+        """What is as before, and how much of the group stays as it is."""
+        trash = vault.use(scope).trash
+        put = trash.restore(wanted, group=group)
+        return put, len({one.id for one in trash.list() if one.group == group}) if group else 0
+
+    try:
+        put, left = await writing.run(restored)
+    except NotFoundError:
+        if not group:
+            raise
+        return seeing_other(datasette, request, address, UNDONE)
     if len(put) == 1 and not group:
         address = f"{path}/memories/{put[0].id}"
-    those = "1 memory is" if len(put) == 1 else f"{len(put)} memories are"
-    return seeing_other(datasette, request, address, f"{those} as before.")
+    said = "1 memory is as before." if len(put) == 1 else f"{len(put)} memories are as before."
+    if left:
+        others = "1 was" if left == 1 else f"{left} were"
+        said += (
+            f" {others} changed again afterwards, and left alone: the trash has what was before."
+        )
+    return seeing_other(datasette, request, address, said)
 
 
 def _versions(given: Mapping[str, Any]) -> dict[str, int | None]:

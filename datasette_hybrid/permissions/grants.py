@@ -13,23 +13,29 @@ And once more when the request's body has arrived, which may be long after its h
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from datasette import Request
+from datasette.utils import tilde_decode
 from msgspec.structs import replace
 
 from memory_store.access import ALL_GRANTS, NO_GRANTS, Grants
+from memory_store.errors import NotAVaultError
 from memory_store.host import Scope
 
 from .. import compat, configuration
 from ..vaults.memberships import memberships, remembered
-from ..vaults.registry import vaults_of
+from ..vaults.registry import MANY, vaults_of
+from ..vaults.vault import Vault
 from .asker import NO_ASKER, Asker, asker
 from .membership import Membership, rules
 from .session_cookies import session_unlock
 
+_BELOW_ONE = re.compile(r"(?:\A|/)([^/]+)/-/hybrid(?:\.json|\.csv|/.*)?\Z")
+FOR_PROGRAMS = (".json", ".csv", "/mcp")  # without a menu, which names all that can be searched
 SESSION = replace(ALL_GRANTS, audit=True)
 """Of a browser that unlocked the vault. Still not ``models``: the server pays for those."""
 
@@ -54,12 +60,13 @@ async def _recognised_anew(datasette: Any, request: Any) -> Asker:
 
 
 async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
-    """Grants of ``actor`` (and of the request's unlock cookies) on every vault they may see.
+    """Grants of ``actor`` (and of the request's unlock cookies) on every vault that the request
+    can reach and they may see.
 
     They are those of now, and not renewed: ``again`` is for code that recognises a request.
     """
     compat.forget_permissions()
-    vaults = vaults_of(datasette).all()
+    vaults = _reached(datasette, request.path)
 
     def unlocked() -> frozenset[str]:
         found = (one for one in vaults if session_unlock(datasette, request, one, actor))
@@ -67,6 +74,20 @@ async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
 
     names = [vault.database for vault in vaults]
     return replace(await resolve_some(datasette, actor, names, unlocked), path=request.path)
+
+
+def _reached(datasette: Any, path: str) -> list[Vault]:
+    """The vaults that an answer can be about: all. Below one vault's address that one alone, where
+    no menu names the others: it costs the same however many there are."""
+    below = _BELOW_ONE.search(path)
+    if below is None or not (
+        path.endswith(FOR_PROGRAMS) or len(vaults_of(datasette).names()) > MANY
+    ):
+        return vaults_of(datasette).all()
+    try:
+        return [vaults_of(datasette).of(tilde_decode(below[1]))]
+    except NotAVaultError:
+        return []
 
 
 async def resolve_some(
@@ -81,7 +102,7 @@ async def resolve_some(
     were due have been locked.
     """
     actor_id = id_of(actor)
-    async with remembered(datasette, actor_id) as known:
+    async with remembered(datasette, actor_id, databases) as known:
         await compat.ask_together(datasette, actor, databases)
         visible = {name: await compat.may_view(datasette, actor, name) for name in databases}
         seen = [name for name in databases if visible[name]]

@@ -6,7 +6,7 @@ Boundary: a vault whose members cannot be read grants nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -31,13 +31,15 @@ async def memberships(datasette: Any) -> Mapping[str, Membership]:
 
 @asynccontextmanager
 async def remembered(
-    datasette: Any, actor_id: str | None
+    datasette: Any, actor_id: str | None, databases: Collection[str]
 ) -> AsyncIterator[Mapping[str, Membership]]:
-    """The same answer for everything inside, so that one request's permissions fit together.
+    """The same answer for everything inside, so that one request's permissions fit together: for
+    some databases alone.
 
     Without the closed collections that are not this actor's, which only cost time to be denied.
     """
-    known = {name: one.for_actor(actor_id) for name, one in (await _read(datasette)).items()}
+    found = await _read(datasette, databases)
+    known = {name: one.for_actor(actor_id) for name, one in found.items()}
     token = _of_request.set(known)
     try:
         yield known
@@ -45,13 +47,16 @@ async def remembered(
         _of_request.reset(token)
 
 
-async def _read(datasette: Any) -> Mapping[str, Membership]:
+async def _read(
+    datasette: Any, databases: Collection[str] | None = None
+) -> Mapping[str, Membership]:
     """In a thread: a vault may be opening, and its settings are looked at in the file."""
-    vaults = vaults_of(datasette).all()
+    known = vaults_of(datasette)
+    vaults = known.all() if databases is None else known.some(databases)
     if not vaults:
         return {}
-    known = zip(vaults, await asyncio.to_thread(lambda: [*map(_of, vaults)]), strict=True)
-    return {vault.database: found for vault, found in known if found is not None}
+    each = zip(vaults, await asyncio.to_thread(lambda: [*map(_of, vaults)]), strict=True)
+    return {vault.database: found for vault, found in each if found is not None}
 
 
 def _of(vault: Vault) -> Membership | None:

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -26,6 +26,7 @@ from .vault import Vault
 
 changes = 0
 """How often a database of this process came to be known as a vault's, or ceased to."""
+MANY = 50  # vaults: more do not stay open from the start, and no menu of a page names them all
 WATCH_SECONDS = 3.0  # how late a time-out may come, and how long an audit event may wait
 
 
@@ -43,6 +44,8 @@ class Vaults:
         self.unguarded: set[str] = set()
         """The databases whose connections some plugin keeps from being guarded."""
         self._found: dict[str, Vault] = {}
+        self._placed: dict[str, tuple[Vault, str | None]] = {}
+        """Those that were found, and the path that their database had then."""
         self._problems: dict[str, str] = {}
         self._not_vaults: dict[str, tuple[int, int]] = {}
         self._lock = threading.Lock()
@@ -78,12 +81,16 @@ class Vaults:
         """Every database that holds a vault now, in Datasette's order."""
         return list(self._each())
 
+    def some(self, databases: Collection[str]) -> list[Vault]:
+        """Those of them that hold a vault now, in Datasette's order."""
+        return list(self._each(databases))
+
     def of(self, database: str) -> Vault:
         """The vault behind one database. Raises :class:`NotAVaultError`.
 
         :class:`UnreadableVaultError` where there is one that cannot be read now.
         """
-        for vault in self._each(database):
+        for vault in self._each((database,)):
             return vault
         with self._lock:
             problem = self._problems.get(database)
@@ -97,11 +104,17 @@ class Vaults:
             return list(self._found)
 
     def open_at_start(self) -> None:
-        """Open what the configuration and the environment have keys for, and watch the clock."""
-        for vault in self._each():
+        """Open what the configuration and the environment have keys for, and watch the clock.
+
+        More than ``MANY`` rest until their first use: each takes memory as long as it is open.
+        """
+        found = self.all()
+        for vault in found:
             vault.open_configured()  # a vault that cannot be opened says so, and is not in the way
             if vault.problem is None and vault.server.answers:
                 vault.log(vault.state())
+            if len(found) > MANY:
+                vault.rest()
         self._started = True
         watcher = threading.Thread(
             target=_watch, args=(weakref.ref(self), self._stopped), name="hybrid-watch", daemon=True
@@ -129,6 +142,8 @@ class Vaults:
         served = {} if datasette is None else datasette.databases
         with self._lock:
             gone = [self._found.pop(name) for name in [*self._found] if name not in served]
+            for vault in gone:
+                self._placed.pop(vault.database, None)
             _changed(len(gone))
             found = list(self._found.values())
         for vault in gone:
@@ -152,16 +167,24 @@ class Vaults:
         if self._folder is not None:
             self._folder.cleanup()
 
-    def _each(self, only: str | None = None) -> Iterator[Vault]:
+    def _each(self, only: Collection[str] | None = None) -> Iterator[Vault]:
         datasette = self._datasette()
         databases = {} if datasette is None else datasette.databases
+        if only is not None and len(only) == 1:
+            (one,) = only
+            databases = {one: databases[one]} if one in databases else {}
         for name, database in list(databases.items()):
-            if only not in (None, name):
+            if only is not None and name not in only:
+                continue
+            vault, place = self._placed.get(name, (None, None))
+            if vault is not None and place == database.path and self._found.get(name) is vault:
+                yield vault  # as every request finds them: very many may be served
                 continue
             vault = self._on_server(name)
             if vault is None and database.path is not None and not database.is_memory:
                 vault = self._vault(name, Path(database.path), not database.is_mutable)
             if vault is not None:
+                self._placed[name] = vault, database.path
                 yield vault
 
     def _on_server(self, name: str) -> Vault | None:

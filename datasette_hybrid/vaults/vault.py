@@ -370,6 +370,13 @@ class Vault:
                 self.audit.note_server("lock")
                 self._wipe()
 
+    def rest(self) -> None:
+        """Wipe the keys until the next granted use, where a configured key opens it again."""
+        with self._held():
+            if self._store is not None and self._resting:
+                self.audit.note_server("lock")
+                self._wipe()
+
     def closing(self) -> tuple[float | None, float | None] | None:
         """In how many seconds of no use it locks itself, and in how many in any case.
 

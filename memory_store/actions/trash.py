@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from memory_store.actions.action import Opened, action
-from memory_store.actions.attempts import again_if_overtaken
+from memory_store.actions.attempts import SettledConflictError, again_if_overtaken
 from memory_store.actions.reads import open_all, shown
 from memory_store.dates import format_time
 from memory_store.errors import BadInputError, ConflictError, NotFoundError
@@ -114,7 +114,9 @@ def restore(
 
     All of them or none, named by ids or their beginnings, by titles, or by the ``group`` of a
     change; a mapping says which version of each (``None``: the last). One that is there takes the
-    restored content, and what it said goes to the trash. Raises NotFoundError.
+    restored content, and what it said goes to the trash. Of a ``group`` what was changed again
+    afterwards stays as it is, and in the trash. Raises NotFoundError, and ConflictError where that
+    is all of the group.
     """
     vault = opened.vault
     given = [ids] if isinstance(ids, str) else ids
@@ -129,13 +131,30 @@ def restore(
             every = open_entries(vault, storage)
             named = {given: _named(vault, storage, every, given) for given in wanted}
         chosen = [_newest(named[given], given, which) for given, which in wanted.items()]
-        if group:
-            chosen += [one for one in every if one.kept.group == group]
+        of_group = [one for one in every if group and one.kept.group == group]
+        later = _changed_since(of_group, every)
+        chosen += [one for one in of_group if one.kept.memory not in later]
+        if later and not chosen:
+            raise SettledConflictError(
+                "all of it was changed again afterwards, and is left as it is; an earlier version "
+                "can be put back by itself",
+                sorted(later),
+            )
         if not chosen:
             raise NotFoundError("nothing of that change is in the trash any more")
         return put_back(opened, chosen, every)
 
     return again_if_overtaken(vault, attempt)
+
+
+def _changed_since(chosen: Sequence[Entry], every: Sequence[Entry]) -> frozenset[str]:
+    """The memories of these rows that were changed again, but for what was undone since."""
+    last = {one.kept.memory: one.number for one in chosen}
+    return frozenset(
+        one.kept.memory
+        for one in every
+        if one.number > last.get(one.kept.memory, one.number) and one.kept.way != BY_TRASH
+    )
 
 
 def _named(vault: OpenVault, storage: Storage, entries: Sequence[Entry], given: str) -> list[Entry]:
@@ -241,6 +260,7 @@ def empty(opened: Opened, ids: str | Iterable[str] = ()) -> int:
 def undo(opened: Opened) -> Undone:
     """Take back the last deletion or edit made with this key; again, the one before.
 
+    What was changed again afterwards, as by an import, stays as it is, and is named (``left``).
     What imports replaced is not undone (see :func:`restore`). Raises NotFoundError where nothing
     is left to undo.
     """
@@ -257,13 +277,17 @@ def undo(opened: Opened) -> Undone:
         if not mine:
             raise NotFoundError(NOTHING)
         last = mine[-1].kept
-        chosen = [one for one in mine if one.kept.group == last.group]
+        of_group = [one for one in mine if one.kept.group == last.group]
+        later = _changed_since(of_group, every)
+        chosen = [one for one in of_group if one.kept.memory not in later]
         with vault.reader().reading() as storage:
-            rows = storage.memories.rows(last.added)
+            # the successor of what stays as it is stays, too
+            rows = {} if later else storage.memories.rows(last.added)
             made = {one.id: one.version for one in rows.values()}
         before = open_all(vault, [one.kept.memory for one in chosen])
-        put = put_back(opened, chosen, every, made)
-        return Undone(_change(chosen, before, put), last.group, tuple(put), tuple(made))
+        put = put_back(opened, chosen, every, made) if chosen or made else []
+        change = _change(of_group, before, put)
+        return Undone(change, last.group, tuple(put), tuple(made), tuple(sorted(later)))
 
     return again_if_overtaken(vault, attempt)
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from memory_store.cli.failures import EXIT_FAILED
 from memory_store.cli.options import Listing, json_option, row_options, vault_command
 from memory_store.cli.rows import write_answer, write_rows
-from memory_store.cli.terminal import SHORT_ID, columns, printable_line, shortened
+from memory_store.cli.terminal import SHORT_ID, columns, printable_line, shortened, width
 from memory_store.titles import shown_title
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ COLUMNS = (
     *("id", "version", "change", "by", "assistant", "time", "until"),
     *("collection", "type", "title", "topics", "group"),
 )
+LEAST_OF_A_TITLE = 16  # cells, on however narrow a terminal
 UNDONE = {"delete": "deletion", "edit": "edit", "done": "completion", "reopen": "reopening"}
 BY = {
     "hand": "",
@@ -114,6 +116,8 @@ def undo(store: MemoryStore, by: str | None, as_json: bool) -> None:
     """
     undone = store.undo() if by is None else store.undo_all_of(by)
     write_answer(as_json, undone.as_dict(), _undone(undone))
+    if not (undone.memories or undone.removed):
+        sys.exit(EXIT_FAILED)
 
 
 def _undone(undone: Undone) -> list[str]:
@@ -136,9 +140,11 @@ def _restored(memory: Memory) -> str:
 
 
 def _line(entry: TrashEntry) -> str:
-    """Short id, moment, what happened, title."""
+    """Short id, moment, what happened, title, version: a long title is cut, never the version."""
     by = f" by {printable_line(entry.assistant)}" if entry.assistant else BY[entry.by]
     moment = entry.time[:16].replace("T", " ")
     what = f"{entry.change}{by}".replace("edited by a", "replaced by a")
-    line = f"{entry.id[:SHORT_ID]}  {moment}  {what:<8}  {printable_line(entry.title)}"
-    return shortened(f"{line}  (version {entry.version})", columns())
+    line = f"{entry.id[:SHORT_ID]}  {moment}  {what:<8}  "
+    version = f"  (version {entry.version})"
+    room = max(columns() - width(line) - width(version), LEAST_OF_A_TITLE)
+    return f"{line}{shortened(printable_line(entry.title), room)}{version}"

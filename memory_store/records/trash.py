@@ -44,8 +44,8 @@ class Undone(Struct, frozen=True):
     one assistant did.
 
     ``memories`` are as they are now; ``removed`` are ids of those that the change had made, which
-    are in the trash now. ``left`` are ids of what others changed after the assistant, and which
-    stays as it is for that reason.
+    are in the trash now. ``left`` are ids of what was changed again afterwards, and which stays
+    as it is for that reason.
     """
 
     change: str

@@ -278,6 +278,17 @@ def test_a_folder_without_anything_to_read_is_said_to_be_so(
     assert "nothing to import" not in empty_vault.run("import", str(notes), "--no-embed").stderr
 
 
+def test_the_trash_shows_the_version_of_a_long_title(vault: Vault, tmp_path: Path) -> None:
+    title = "The long title of a memory that was changed by an import " * 3
+    file = tmp_path / "long.md"
+    for text in ("One.", "Two."):
+        file.write_text(f"# {title}\n\n{text}")
+        vault.run("import", str(file), "--no-embed")
+    (line,) = vault.run("trash", env={"COLUMNS": "80"}).stdout.splitlines()
+    assert line.endswith("…  (version 1)")
+    assert len(line) <= 80
+
+
 def test_a_source_is_shown_edited_and_removed_with_its_memories(vault: Vault) -> None:
     assert re.match(r"1  /.*: \d+ memories in personal, \d{4}-", vault.run("sources").stdout)
     shown = vault.run("sources", "show", "1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from bs4 import BeautifulSoup
 
@@ -12,6 +14,12 @@ def selectable(text: str) -> list[str]:
     """The ids of the results that a page lets one select."""
     boxes = BeautifulSoup(text, "html.parser").select("input[form=hy-selected][name=id]")
     return [str(box["value"]) for box in boxes]
+
+
+def said(served: Served, answer: Any) -> str:
+    """What the next page says once."""
+    ((message, _),) = served.datasette.unsign(answer.cookies["ds_messages"], "messages")
+    return str(message)
 
 
 async def test_a_deletion_is_undone_by_the_button_that_the_next_page_shows(served: Served) -> None:
@@ -31,9 +39,11 @@ async def test_a_deletion_is_undone_by_the_button_that_the_next_page_shows(serve
     assert back.headers["location"] == f"{served.base}?q=tomatoes"
     assert served.store.get(ONE).version == 2
     assert served.store.trash.list() == []
-    assert (
-        await root.submit(str(form["action"]), {"group": group}, page=address)
-    ).status_code == 404
+    again = await root.submit(str(form["action"]), {"group": group}, page=address)
+    assert (again.status_code, again.headers["location"]) == (303, f"{served.base}?q=tomatoes")
+    assert said(served, again) == (
+        "Nothing of that change is in the trash any more: it was undone, or erased."
+    )
 
 
 async def test_what_is_erased_now_leaves_nothing_to_undo(served: Served) -> None:
@@ -77,6 +87,30 @@ async def test_selected_results_are_changed_together_and_undone_together(
     for one, was in before.items():
         now = store.get(one)
         assert (now.text, now.type, now.topics) == (was.text, was.type, was.topics)
+
+
+async def test_undo_leaves_what_was_edited_since_and_may_be_pressed_twice(served: Served) -> None:
+    root, store = served.by("root"), served.store
+    data = {"id": [ONE, TWO], "do": "type", "type": "fact"}
+    changed = await root.submit(f"{served.base}/selected", data, page=served.base + "?q=tomatoes")
+    group = changed.headers["location"].partition("undo=")[2]
+    store.edit(ONE, text="Edited in between.")
+
+    async def pressed() -> Any:
+        page = f"{served.base}?undo={group}"
+        return await root.submit(f"{served.base}/trash/restore", {"group": group}, page=page)
+
+    first, second = await pressed(), await pressed()
+    assert said(served, first) == (
+        "1 memory is as before. 1 was changed again afterwards, and left alone: the trash has what "
+        "was before."
+    )
+    assert (store.get(ONE).text, store.get(ONE).type) == ("Edited in between.", "fact")
+    assert store.get(TWO).type != "fact"
+    assert second.status_code == 409
+    assert "All of it was changed again afterwards" in second.text
+    store.trash.empty()
+    assert said(served, await pressed()).startswith("Nothing of that change is in the trash")
 
 
 async def test_of_selected_results_all_are_changed_or_none(served: Served) -> None:

@@ -1,0 +1,86 @@
+"""Very many vaults in one Datasette: each is opened when it is used, and asked about by itself."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from datasette.utils import tilde_encode
+
+from datasette_hybrid.permissions import grants
+from datasette_hybrid.permissions.asker import asker
+from datasette_hybrid.vaults import registry
+from datasette_hybrid.vaults.registry import vaults_of
+
+from .conftest import Filled, Serve, Served, soup
+
+NAMES = ("notes", "second", "a.b c~d")
+
+
+@pytest.fixture
+async def served(
+    filled: Filled, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Served:
+    """Three vaults, which are many here."""
+    for module in (registry, grants):
+        monkeypatch.setattr(module, "MANY", 2)
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(filled.key_file))
+    copies = [Path(shutil.copy(filled.path, tmp_path / f"{name}.db")) for name in NAMES[1:]]
+    return await serve(filled.path, *copies)
+
+
+def at(served: Served, database: str, actor: str = "root") -> Served:
+    return Served(served.datasette, tilde_encode(database)).by(actor)
+
+
+def opened(served: Served) -> set[str]:
+    return {one.database for one in vaults_of(served.datasette).all() if one.is_open}
+
+
+async def test_each_is_opened_by_its_first_granted_use(served: Served) -> None:
+    assert opened(served) == set()
+    for number, name in enumerate(NAMES):
+        assert (await at(served, name, "nobody").get(".json?q=tomatoes")).status_code == 403
+        assert opened(served) == set(NAMES[:number])
+        answer = await at(served, name).get(".json?q=tomatoes")
+        assert [row["title"] for row in answer.json()["rows"]]
+        assert opened(served) == set(NAMES[: number + 1])
+
+
+async def test_a_request_below_one_vault_asks_for_no_grants_on_others(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[set[str]] = []
+    resolve = grants.resolve_some
+
+    async def heard(
+        datasette: object, actor: object, databases: list[str], *more: object
+    ) -> object:
+        asked.append(set(databases))
+        return await resolve(datasette, actor, databases, *more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(grants, "resolve_some", heard)
+    for name in NAMES:
+        for page in (".json?q=x", "?q=tomatoes", "/memories.json", "/words.json?prefix=x"):
+            asked.clear()
+            await at(served, name).get(page)
+            assert asked, page
+            assert all(one == {name} for one in asked), page
+    root = at(served, "notes")
+    for path in ("/", "/-/hybrid?q=tomatoes", "/notes/memories"):
+        asked.clear()
+        await root.datasette.client.get(path, cookies=root.cookies)
+        assert set(NAMES) in asked, path
+    assert not asker.get().grants
+
+
+async def test_what_goes_to_all_of_them_still_does(served: Served) -> None:
+    for name in NAMES:
+        assert (await at(served, name).get("?q=tomatoes")).status_code == 200, name
+    root = at(served, "notes")
+    page = await root.datasette.client.get("/-/hybrid?q=tomatoes", cookies=root.cookies)
+    assert soup(page).get_text().count("Watering the tomatoes") >= len(NAMES)
+    sql = "select hybrid_search('tomatoes', '{\"database\": \"second\"}') as found"
+    (row,) = await root.sql(sql)
+    assert "Watering the tomatoes" in row["found"]
