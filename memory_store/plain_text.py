@@ -54,6 +54,8 @@ RST_LINE = re.compile(
 """What reStructuredText says to programs: the line under a title, a target, a directive's name."""
 RST_ROLE = re.compile(r"(?<![\w:]):[a-zA-Z][\w:+.-]{0,40}:(?=`[^`\n])")
 RST_LINK = re.compile(r"`(?P<said>[^`<\n]{0,400}?)[ \t]{0,4}(?:<[^`<>\n]{1,1000}>)?`__?(?!\w)")
+GONE = (COMMENT, ATTRIBUTES, QUOTE, ESCAPE, RST_LINE, RST_ROLE)
+"""Marks that leave nothing; reStructuredText's lines under titles Markdown has, too."""
 DOUBLE_TICKS = re.compile(r"(?<!`)(`{2,4}) ?([^`\n]{1,400}?) ?\1(?!`)")
 STARTS = re.compile(
     r"\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|>|`{3}|~{3}|\||[=~^\"'+]{3,}\s*\Z)| {4}|\t"
@@ -135,18 +137,7 @@ def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> 
     edits: list[Edit] = []
     parts: list[str] = []
     position = 0
-    marks = (
-        _comments,
-        _headings,
-        _attributes,
-        _quotes,
-        _links,
-        _rst,
-        _tables,
-        _emphasis,
-        _escapes,
-        _joints,
-    )
+    marks = (_gone, _headings, _links, _rst_links, _tables, _emphasis, _joints)
     for edit in sorted({*also, *chain.from_iterable(found(text) for found in marks)}):
         while passed < len(untouched) and untouched[passed][1] <= edit.start:
             passed += 1
@@ -168,21 +159,8 @@ def _headings(text: str) -> Iterator[Edit]:
             yield Edit(*gap.span(), "\n")
 
 
-def _attributes(text: str) -> Iterator[Edit]:
-    yield from (Edit(*found.span()) for found in ATTRIBUTES.finditer(text))
-
-
-def _escapes(text: str) -> Iterator[Edit]:
-    yield from (Edit(*found.span()) for found in ESCAPE.finditer(text))
-
-
-def _comments(text: str) -> Iterator[Edit]:
-    yield from (Edit(*found.span()) for found in COMMENT.finditer(text))
-
-
-def _quotes(text: str) -> Iterator[Edit]:
-    """The marks before a quotation, and the kind of a callout."""
-    yield from (Edit(*found.span()) for found in QUOTE.finditer(text) if found[0])
+def _gone(text: str) -> Iterator[Edit]:
+    yield from (Edit(*found.span()) for marks in GONE for found in marks.finditer(text))
 
 
 def _links(text: str) -> Iterator[Edit]:
@@ -212,11 +190,8 @@ def _links(text: str) -> Iterator[Edit]:
         yield Edit(end, found.end())
 
 
-def _rst(text: str) -> Iterator[Edit]:
-    """The marks of reStructuredText, and lines under titles as Markdown has them, too. What a
-    link says stays."""
-    yield from (Edit(*found.span()) for found in RST_LINE.finditer(text))
-    yield from (Edit(*found.span()) for found in RST_ROLE.finditer(text))
+def _rst_links(text: str) -> Iterator[Edit]:
+    """What a link of reStructuredText says stays."""
     for found in RST_LINK.finditer(text):
         if found["said"]:
             yield Edit(found.start(), found.start("said"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -89,3 +90,26 @@ def test_the_command_lists_them(store: MemoryStore, key_file: Path) -> None:
     shown = CliRunner().invoke(main, given, catch_exceptions=False)
     assert "Named without a link" in shown.output
     assert "The heat pump had stopped." in shown.output
+
+
+def test_names_and_texts_made_to_be_slow_take_no_longer_than_others(
+    make_store: Callable[..., MemoryStore],
+) -> None:
+    """Any writer may have made them; meanwhile the interpreter would do nothing else."""
+    store = make_store()
+    size = 80_000  # words of each text
+    names = [f"{'eeee ' * 195}ffff", f"{'aaaa ' * 16_000}bbbb"]  # of which some are too long
+    made = {"slow": "eeee " * 194 + "ffff ", "slower": "aaaa " * 15_999 + "bbbb "}
+    said = {title: text * (5 * size // len(text)) for title, text in made.items()}
+    said["as long"] = "cccc dddd " * (size // 2)
+    store.add_many([MemoryDraft(text, title=title) for title, text in said.items()], embed=False)
+    hostile = store.add("x", title=names[0], metadata={"aliases": [names[1]]}).id
+    plain = store.add("x", title="dddd cccc dddd dddd").id
+
+    def seconds(memory: str) -> float:
+        began = time.process_time()
+        assert not store.links(memory).unlinked
+        return time.process_time() - began
+
+    seconds(plain)
+    assert seconds(hostile) < 10 * seconds(plain) + 0.5

@@ -18,8 +18,6 @@ from memory_store.search.context import SearchContext
 from memory_store.sqlite import sqlite3  # two libraries on one file undo each other's locks
 from memory_store.store import MemoryStore
 
-Make = Callable[..., MemoryStore]
-
 
 def test_a_memory_comes_back_as_it_went_in(store: MemoryStore) -> None:
     added = store.add(

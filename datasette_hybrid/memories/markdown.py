@@ -61,9 +61,9 @@ CALLOUTS = {
 WRAPPED = 60  # characters: editors wrap at 72 to 100, people who break lines on purpose earlier
 QUOTE_BEGINS = ["blockquote_open", "paragraph_open"]
 BLOCK_LIMIT = 20_000  # characters of one paragraph, heading or cell; a longer one shows as text
-BRACKETS = 10_000_000
-"""Pairs of brackets in one block that are tried as links, over all blocks: a second or two of work.
-Blocks after that show as text."""
+TRIED = 10_000_000
+"""What is tried as a link, over all blocks: pairs of brackets in one block, and tens of characters
+before each colon of a line. A second or two of work. Blocks after that show as text."""
 RENDERED_LIMIT = 400_000  # characters; beyond it a memory shows as plain text
 
 TAGS = {"p", "br", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "span", "pre", "code", "hr"}
@@ -381,11 +381,12 @@ def _mark_callouts(state: StateCore) -> None:
 
 def _keep_limits(state: StateCore) -> None:
     """What was not written by hand, and takes long to parse, shows as text."""
-    pairs = 0
+    tried = 0
     for token in state.tokens:
         if token.type == "inline":
-            pairs += token.content.count("[") ** 2
-            if pairs > BRACKETS or len(token.content) > BLOCK_LIMIT:
+            tried += token.content.count("[") ** 2
+            tried += sum(one.count(":") * len(one) for one in token.content.split("\n")) // 10
+            if tried > TRIED or len(token.content) > BLOCK_LIMIT:
                 token.type = "text"
 
 

@@ -192,10 +192,12 @@ def configured(datasette: Any, actor: Any, action: str, database: str) -> bool:
 
 async def rules_by_sql(datasette: Any, actor: Any, action: str) -> Any:
     """Allow blocks, root's default and membership, for 1.0's ``permission_resources_sql``."""
+    named = vaults_of(datasette).settings
+    usual = compat.matches(actor, configuration.DatabaseSettings("").allow_block(action))
     on_databases = [
         compat.Rule(name, None, True, "datasette-hybrid configuration")
         for name in datasette.databases
-        if configured(datasette, actor, action, name)
+        if (configured(datasette, actor, action, name) if name in named else usual)
     ]
     if action == compat.AUDIT:
         return compat.permission_rules(on_databases)

@@ -23,7 +23,7 @@ from ..permissions.asker import asker
 from ..permissions.grants import may_see
 from ..permissions.tables import Access, needed
 from ..requests.frame import hybrid_path, unlock_page
-from ..vaults.registry import names_found, vaults_of
+from ..vaults.registry import MANY, names_found, vaults_of
 from ..vaults.vault import Vault
 from . import cells, filters
 from . import compat as compat_native
@@ -223,11 +223,15 @@ def metadata(datasette: Any, key: str | None, table: str | None) -> dict[str, An
 
 
 async def describe_new(datasette: Any) -> None:
-    """The same for 1.0, which keeps it: for vaults that it does not know of yet."""
-    if datasette is None:
+    """The same for 1.0, which keeps it: for vaults that it does not know of yet.
+
+    Not of many: it goes through all that is said of any table for each permission that it checks.
+    """
+    vaults = [] if datasette is None else vaults_of(datasette).all()
+    if datasette is None or len(vaults) > MANY:
         return
     described = _described.setdefault(datasette, set())
-    for vault in vaults_of(datasette).all():
+    for vault in vaults:
         if vault.database not in described:
             described.add(vault.database)
             await compat_native.describe(datasette, vault.database, TABLES)

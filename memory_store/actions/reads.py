@@ -24,7 +24,16 @@ from memory_store.dates import epoch, parse_moment, validity
 from memory_store.errors import BadInputError, NotFoundError, TamperedError
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.index.topics import carriers, topic_counts
-from memory_store.records import BY, STATUSES, Memory, MemoryHead, Reference, SealedMemory, several
+from memory_store.records import (
+    BY,
+    STATUSES,
+    Memory,
+    MemoryHead,
+    Reference,
+    SealedMemory,
+    check_types,
+    several,
+)
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault import originals
@@ -250,6 +259,7 @@ def newest(
     vault = opened.vault
     with vault.moment(counted=True) as (_, known):
         snapshot = known.snapshot.limited_to(vault.keyring.readable())
+        check_types(several(type), snapshot.types)
         mask = snapshot.mask(
             Filters(
                 collections=collection_ids(vault, several(collection)),

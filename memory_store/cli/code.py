@@ -12,7 +12,7 @@ import click
 from msgspec.structs import asdict
 
 from memory_store.cli.answers import source
-from memory_store.cli.options import json_option, row_options, vault_command
+from memory_store.cli.options import Group, json_option, row_options, vault_command
 from memory_store.cli.rows import aligned, write_answer, write_rows
 from memory_store.cli.terminal import (
     BOLD,
@@ -46,7 +46,7 @@ def collection_option(function: Any) -> Any:
     return click.option("--collection", multiple=True, metavar="NAME", help=help)(function)
 
 
-@click.group()
+@click.group(cls=Group)
 def code() -> None:
     """Read repositories by their syntax: outlines, symbols, who depends on what.
 

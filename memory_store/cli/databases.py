@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memory_store.cli.options import json_option
+from memory_store.cli.options import Group, json_option
 from memory_store.cli.progress import KEPT, Progress
 from memory_store.cli.rows import write_json
 from memory_store.cli.vault_argument import VaultCommand, VaultPath, database_argument
@@ -116,7 +116,7 @@ def _cut_over(progress: Progress, idle: float | None) -> Iterator[Follow]:
         signal.signal(signal.SIGINT, earlier)
 
 
-@click.group()
+@click.group(cls=Group)
 def storage() -> None:
     """What a PostgreSQL database needs before vaults are in it.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from memory_store.cli.options import (
+    Group,
     at_terminal,
     json_option,
     key_file_option,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 4_096  # of what is imported
 
 
-@click.group()
+@click.group(cls=Group)
 def device() -> None:
     """Say which device key a passphrase needs, make one, and bring it to another machine.
 

@@ -101,7 +101,7 @@ def eval_(
     memory-store eval notes.db --queries queries.jsonl --qrels qrels.tsv --fit --dry-run
 
     Every --recipe and every --mode is a run of its own; the first one (recipes before modes) is
-    what the others are held against. Without either: the default recipe, keyword and vector.
+    what the others are compared with. Without either: the default recipe, keyword and vector.
     With --reranker a run is called after both, such as default+maxsim; run eval once for each
     reranker to compare them.
 

@@ -16,6 +16,7 @@ from msgspec.structs import asdict
 
 from memory_store.cli.device_keys import device
 from memory_store.cli.options import (
+    Group,
     at_terminal,
     device_key_option,
     json_option,
@@ -47,7 +48,7 @@ KIND_NAMES = {
 }
 
 
-@click.group()
+@click.group(cls=Group)
 def keys() -> None:
     """Say what opens a vault, add and remove keys, and seal it under new ones.
 

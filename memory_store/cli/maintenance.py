@@ -166,7 +166,7 @@ def verify(store: MemoryStore, accept_older: bool, full: bool, as_json: bool) ->
     memory-store verify notes.db
     memory-store verify notes.db --full
 
-    Each memory is held against its account and its index entry; the words of 256 memories and the
+    Each memory is compared with its account and its index entry; the words of 256 memories and the
     vectors of 16, chosen at random, are made again and compared with the index (--full: all).
 
     A file that is older than the one last used on this machine, as after a backup was put back,

@@ -144,7 +144,8 @@ def list_(store: MemoryStore, form: str, **filters: Any) -> None:
     if form == "table":
         rows = [{**row, "title": _title(memory)} for row, memory in zip(rows, found, strict=True)]
     room = max((len(memory.type) for memory in found), default=0)
-    write_rows(form, rows, _LIST_COLUMNS, (_line(memory, room) for memory in found))
+    lines = (_line(memory, room) for memory in found) if found else ["no memories"]
+    write_rows(form, rows, _LIST_COLUMNS, lines)
 
 
 @vault_command()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import asdict
 
-from memory_store.cli.options import at_terminal, json_option
+from memory_store.cli.options import Group, at_terminal, json_option
 from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_json
 from memory_store.cli.terminal import printable_line
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memory_store.models.fetch import Offer
 
 
-@click.group(invoke_without_command=True)
+@click.group(cls=Group, invoke_without_command=True)
 @json_option("Print an array as JSON")
 @click.pass_context
 def models(context: click.Context, as_json: bool) -> None:

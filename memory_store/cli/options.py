@@ -188,7 +188,16 @@ def _try_again(_: WrongKeyError) -> None:
     click.echo(words, err=True)
 
 
-class Listing(click.Group):
+class Group(click.Group):
+    """A group whose help lists its commands with whole sentences."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, one.get_short_help_str(limit=1_000)) for name, one in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(rows))
+
+
+class Listing(Group):
     """A group that lists what there is where no command is named, or a vault alone."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -38,8 +38,8 @@ def exists(
     memory-store exists notes.db "spare key" weir --json
     memory-store exists notes.db parse_url --exact --collection code
 
-    Judged as a search in quotes would, by stems, and without opening a memory. The exit status is
-    1 unless every term is there.
+    A word counts in all its forms, as in a search in quotes. No memory is opened for it. The exit
+    code is 1 unless every term is there.
     """
     found = store.exists(*term, collections=collection, exact=exact)
     write_answer(as_json, [one.as_dict() for one in found], map(_line, found))

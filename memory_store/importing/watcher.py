@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from memory_store.errors import BadInputError, BusyError, ExtraMissingError, StorageError
 from memory_store.importing.folder_names import is_passed_over
 from memory_store.importing.job import ImportJob, ImportRequest
-from memory_store.importing.source_file import NOT_THERE, SourceFile
+from memory_store.importing.source_file import NOT_THERE, SourceFile, shown
 from memory_store.records import ImportReport, Progress, unheard
 
 EXTRA = "pip install 'datasette-hybrid[watch]'"
@@ -73,8 +73,9 @@ def watch(calls: Calls, request: ImportRequest, rescan: float) -> Iterator[Impor
         raise BadInputError("rescan: at least 1 second expected", "rescan")
     watcher = _Watcher(calls, request, rescan)
     if not any(os.path.exists(path) for path in watcher.paths()):
-        named = NOT_THERE if request.paths else "no known source is there"
-        raise BadInputError(f"nothing to watch: {named}", "path")
+        named = ", ".join(map(shown, request.paths))
+        why = f"{named}: {NOT_THERE}" if named else "no known source is there"
+        raise BadInputError(f"nothing to watch: {why}", "path")
     return watcher.reports()
 
 

@@ -30,6 +30,7 @@ from memory_store.records.memories import (
     Reference,
     SealedMemory,
     base_type,
+    check_types,
     read_record,
 )
 from memory_store.records.request import (

@@ -7,7 +7,7 @@ cached by this package and never logged.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -40,6 +40,13 @@ DONE_SUFFIX = "_done"
 def base_type(kind: str) -> str:
     """The type of the same memory, not completed: ``task`` for ``task_done``."""
     return kind.removesuffix(DONE_SUFFIX)
+
+
+def check_types(names: Iterable[str], there: Container[str]) -> None:
+    """Raise BadInputError for a name that is no type, and that no memory ``there`` has."""
+    for name in names:
+        if base_type(name) not in TYPES and name not in there:
+            raise BadInputError(f"type: {name!r} is not one of {', '.join(TYPES)}", "type")
 
 
 class MemoryDraft(Struct, frozen=True, forbid_unknown_fields=True):

@@ -58,6 +58,15 @@ def test_get_shows_what_stood_in_a_memorys_place_on_a_day(empty_vault: Vault) ->
     assert f"nothing stood in place of '{first}' on 2023" in before.stderr
 
 
+def test_a_list_of_nothing_says_so_and_an_unknown_type_is_named(empty_vault: Vault) -> None:
+    assert empty_vault.run("list", "--topic", "nowhere").stdout == "no memories\n"
+    assert empty_vault.json("list", "--topic", "nowhere") == []
+    wrong = empty_vault.run("list", "--type", "opinion")
+    assert wrong.exit_code == 2
+    assert wrong.stderr.startswith("Error: --type: 'opinion' is not one of fact, note, ")
+    assert empty_vault.run("list", "--type", "task_done").exit_code == 0
+
+
 def test_an_end_before_the_beginning_is_named_as_it_is_typed(empty_vault: Vault) -> None:
     days = ("--valid-from", "2024-05-01", "--valid-to", "2024-04-01")
     one = empty_vault.run("add", "The lease", *days[:2]).stdout.strip()

@@ -27,3 +27,9 @@ def test_a_command_without_filters_has_no_empty_heading() -> None:
     shown = CliRunner().invoke(main, ["done", "--help"]).output
     assert "Filters:" not in shown
     assert "Key:" in shown
+
+
+def test_a_group_lists_its_commands_with_whole_sentences() -> None:
+    for group in (["trash"], ["keys"], ["keys", "device"], ["searches"], ["models"], ["code"]):
+        shown = CliRunner().invoke(main, [*group, "--help"]).output
+        assert "..." not in shown[shown.index("\nCommands:") :], group

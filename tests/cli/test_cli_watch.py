@@ -95,4 +95,4 @@ def test_a_terminal_shows_what_is_followed_and_what_changes(
 def test_a_folder_that_is_not_there_is_named(empty_vault: Vault) -> None:
     result = empty_vault.run("watch", "/nowhere/at/all")
     assert result.exit_code == 2
-    assert "nothing to watch: no such file or folder" in result.stderr
+    assert "nothing to watch: /nowhere/at/all: no such file or folder" in result.stderr

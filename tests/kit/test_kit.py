@@ -31,10 +31,6 @@ VECTORS = {name: json.loads((make_kit.HERE / f"{name}.json").read_text("utf-8"))
 ALL = [(name, vector) for name in FILES for vector in VECTORS[name]["vectors"]]
 
 
-def named(value: object) -> str | None:
-    return value["id"] if isinstance(value, dict) else None
-
-
 @pytest.mark.parametrize("name", ANSWERS)
 def test_this_package_answers_as_the_kit_says(name: str) -> None:
     for vector in VECTORS[name]["vectors"]:

@@ -19,8 +19,6 @@ from memory_store.store import MemoryStore
 
 WORD = "hexed"  # what each of the models fails on
 
-Break = Callable[[onnx.ModelProto], None]
-
 
 def constant(model: onnx.ModelProto, name: str) -> onnx.TensorProto:
     return next(one for one in model.graph.initializer if one.name == name)

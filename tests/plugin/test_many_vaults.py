@@ -10,6 +10,7 @@ from datasette.utils import tilde_encode
 
 from datasette_hybrid.permissions import grants
 from datasette_hybrid.permissions.asker import asker
+from datasette_hybrid.tables import hooks
 from datasette_hybrid.vaults import registry
 from datasette_hybrid.vaults.registry import vaults_of
 
@@ -23,7 +24,7 @@ async def served(
     filled: Filled, serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Served:
     """Three vaults, which are many here."""
-    for module in (registry, grants):
+    for module in (registry, grants, hooks):
         monkeypatch.setattr(module, "MANY", 2)
     monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(filled.key_file))
     copies = [Path(shutil.copy(filled.path, tmp_path / f"{name}.db")) for name in NAMES[1:]]
@@ -84,3 +85,13 @@ async def test_what_goes_to_all_of_them_still_does(served: Served) -> None:
     sql = "select hybrid_search('tomatoes', '{\"database\": \"second\"}') as found"
     (row,) = await root.sql(sql)
     assert "Watering the tomatoes" in row["found"]
+
+
+async def test_datasette_goes_through_no_tables_of_theirs_at_each_permission(
+    served: Served,
+) -> None:
+    datasette = served.datasette
+    assert (await at(served, "notes").get(".json?q=tomatoes")).status_code == 200
+    if not hasattr(datasette, "set_column_metadata"):
+        pytest.skip("Datasette 0.65 keeps no descriptions")
+    assert not (datasette.config or {}).get("databases")

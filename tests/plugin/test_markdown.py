@@ -252,6 +252,7 @@ def test_lines_that_an_editor_cut_flow_again_and_verse_stays() -> None:
         "a\n" * 190_000,
         "|a" * 10_000 + "\n" + "|-" * 10_000 + "\n" + ("|b" * 10_000 + "\n") * 5,
         "[^1]" * 20_000 + "\n\n[^1]: x",
+        (":a: " * 4_999 + "\n\n") * 20,
     ],
     ids=lambda text: text[:8],
 )

@@ -47,11 +47,6 @@ async def sent(served: Served, path: str, page: str | None = None, **changes: st
     )
 
 
-def reported(response: Any) -> str:
-    """The message that the next page shows, out of the cookie that carries it."""
-    return response.headers["set-cookie"]
-
-
 async def test_a_memory_is_added_and_shown_with_a_message(served: Served) -> None:
     root = served.by("root")
     added = await sent(root, "/new", **NEW)

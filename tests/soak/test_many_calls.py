@@ -11,7 +11,6 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,6 @@ from memory_store.cli import main
 main()
 """
 SUBJECTS = ("otters", "windmills", "lanterns", "harbours", "orchards", "glaciers")
-Use = Callable[..., Awaitable[Any]]
 
 
 class Work:

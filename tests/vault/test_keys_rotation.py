@@ -19,7 +19,6 @@ from memory_store.vault.audit_events import AuditEvent
 from memory_store.vault.collection_keys import PURPOSES
 
 Make = Callable[..., MemoryStore]
-FORMATS = Path(__file__).parents[1] / "formats"
 SUBJECTS = ("otters", "lanterns", "harbours")
 MEMORIES = 24
 

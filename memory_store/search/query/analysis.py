@@ -23,7 +23,7 @@ from memory_store.errors import BadInputError
 from memory_store.index.snapshot import Filters, HashGroup, Mask
 from memory_store.index.terms import has_pair, has_term
 from memory_store.index.topics import TopicGroup
-from memory_store.records import TYPES, SearchRequest, base_type
+from memory_store.records import SearchRequest, base_type, check_types
 from memory_store.records.collections import several_of_that_name
 from memory_store.search.context import SearchContext
 from memory_store.search.query.language import ParsedQuery, Phrase, Variant, is_symbol_like, parse
@@ -295,9 +295,7 @@ def filters(
     now = time.time()
     since, until = parsed.since, parsed.until
     named = tuple(_collection(name, context.collection_names) for name in parsed.collections)
-    for name in parsed.types:
-        if base_type(name) not in TYPES and name not in context.snapshot.types:
-            raise BadInputError(f"type: {name!r} is not one of {', '.join(TYPES)}", "type")
+    check_types(parsed.types, context.snapshot.types)
     topics = [normalise_topic(name) for name in parsed.topics]
     if "" in topics:
         raise BadInputError(f"topic: {parsed.topics[topics.index('')]!r} is no topic", "topic")
