@@ -33,6 +33,15 @@ def syllables(draw: random.Random) -> str:
     return "".join(map(draw.choice, (CONSONANTS, VOWELS) * draw.randint(2, 4)))
 
 
+def noise(draw: random.Random, queries: int) -> list[str]:
+    """As many queries of random letters, then as many of random syllables."""
+    return [
+        " ".join(word(draw) for _ in range(draw.randint(1, 5)))
+        for word in (letters, syllables)
+        for _ in range(queries)
+    ]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -45,17 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         part = wanted.parts[0]
         with tempfile.TemporaryDirectory() as temporary:
             sealed = SealedPart(part, wanted.vault(given.keep or Path(temporary), 0, part))
-            for word in (letters, syllables):
-                draw = random.Random(7)
-                asked = [
-                    " ".join(word(draw) for _ in range(draw.randint(1, 5))) for _ in range(QUERIES)
-                ]
-                ranked = [sealed.rank(query).results for query in asked]
-                best = [found[0][1] if found else 0.0 for found in ranked]
-                above = sum(one > LIKELY for one in best)
-                print(
-                    f"| {wanted.name} | {word.__name__} | {max(best):.2f} | {above} |", flush=True
-                )
+            ranked = [sealed.rank(query).results for query in noise(random.Random(7), QUERIES)]
+            best = [found[0][1] if found else 0.0 for found in ranked]
+            for kind, some in (("letters", best[:QUERIES]), ("syllables", best[QUERIES:])):
+                above = sum(one > LIKELY for one in some)
+                print(f"| {wanted.name} | {kind} | {max(some):.2f} | {above} |", flush=True)
             sealed.close()
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from msgspec import Struct
 
 from benchmarks.development_sets import DevelopmentSet, development_sets
+from benchmarks.noise import noise
 from benchmarks.sealed import EQUAL, SealedPart
 from memory_store.evaluation import MEASURES
 from memory_store.evaluation.fusion_evidence import as_searches, by_fusion, judged_search
@@ -47,6 +48,7 @@ from memory_store.search.fusion.learned import column, numbers_for
 
 CHOSEN_BY = 1_966  # any number: the same queries every time
 MOST_QUERIES = 150  # of a set: all sets in a few minutes, means to about ± .03
+NOISE = 40  # queries of random letters, of random syllables, and of other sets, put to each set
 LEGS = ({"mode": "keyword"}, {"mode": "vector"}, {"mode": EQUAL})
 
 
@@ -75,6 +77,39 @@ class HeldOut(Struct, frozen=True):
         }
         counts = {name: getattr(self, name) for name in ("name", "measure", "queries", "certain")}
         return {**counts, **rounded}
+
+
+class Gathered(Struct, frozen=True):
+    """The evidence for what queries of a set find, and queries that it does not answer."""
+
+    judged: Searches
+    unanswered: Searches
+
+
+def gathered(asked: tuple[DevelopmentSet, Sequence[str]], folder: Path, most: int) -> Gathered:
+    """The evidence for at most ``most`` queries of a set, and for some that it cannot answer."""
+    wanted, unanswerable = asked
+    part = wanted.parts[0]
+    judged = searches(wanted, folder, most)
+    sealed = SealedPart(part, wanted.vault(folder, 0, part))
+    catalogue = Catalogue(sealed.references())
+    found = [judged_search(sealed.context, query, {}, catalogue) for query in unanswerable]
+    sealed.close()
+    return Gathered(judged, as_searches(found, wanted.name))
+
+
+def unanswerable(wanted: DevelopmentSet, sets: Sequence[DevelopmentSet]) -> list[str]:
+    """Noise, and queries of sets that do not ask the same in another language."""
+    draw = random.Random(CHOSEN_BY)
+    own = {query for part in wanted.parts for query in part.queries}
+    others = [
+        part.queries
+        for one in sets
+        if one is not wanted and not any(own & part.queries.keys() for part in one.parts)
+        for part in one.parts
+    ]
+    foreign = [text for queries in others for text in queries.values() if by_fusion(text)]
+    return [*noise(draw, NOISE), *draw.sample(foreign, min(NOISE, len(foreign)))]
 
 
 def searches(wanted: DevelopmentSet, folder: Path, most: int) -> Searches:
@@ -109,14 +144,14 @@ def _asked(wanted: DevelopmentSet, most: int) -> list[list[str]]:
     return [[query for number, query in drawn if number == one] for one in range(len(wanted.parts))]
 
 
-def held_out(sets: Sequence[Searches], of_all: Values) -> Iterator[HeldOut]:
+def held_out(sets: Sequence[Gathered], of_all: Values) -> Iterator[HeldOut]:
     """Each set with the numbers that the others choose."""
     shipped = column(numbers_for(load_embedder().name).weights)
-    for one in sets:
-        others = [other for other in sets if other is not one]
-        weights = fitted(others)
-        scores, unread, relevant = one.first(weights, READ)
-        said = calibrated(others, weights).of(scores, unread)
+    for number, one in enumerate(each.judged for each in sets):
+        others = [*sets[:number], *sets[number + 1 :]]
+        weights = fitted([other.judged for other in others])
+        first = one.first(weights, READ)
+        said, relevant = _meaning(others, weights).of(first), first.relevant
         certain = said >= 0.5
         yield HeldOut(
             name=one.name,
@@ -132,6 +167,11 @@ def held_out(sets: Sequence[Searches], of_all: Values) -> Iterator[HeldOut]:
             said=said,
             relevant=relevant,
         )
+
+
+def _meaning(sets: Sequence[Gathered], weights: Values) -> Probability:
+    judged = [one.judged for one in sets]
+    return calibrated(judged, weights, unanswered=[one.unanswered for one in sets])
 
 
 def report(found: Sequence[HeldOut], weights: Values, probable: Probability) -> Iterator[str]:
@@ -177,14 +217,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        gather = partial(searches, folder=folder, most=given.queries)
+        gather = partial(gathered, folder=folder, most=given.queries)
         largest_first = sorted(sets, key=lambda one: one.size, reverse=True)
         with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
-            gathered_by_name = {one.name: one for one in pool.map(gather, largest_first)}
+            asked = [(one, unanswerable(one, sets)) for one in largest_first]
+            gathered_by_name = {one.judged.name: one for one in pool.map(gather, asked)}
     every = [gathered_by_name[one.name] for one in sets]
-    of_all = fitted(every)
+    of_all = fitted([one.judged for one in every])
     found = list(held_out(every, of_all))
-    print("\n".join(report(found, of_all, calibrated(every, of_all))))
+    print("\n".join(report(found, of_all, _meaning(every, of_all))))
     if given.json is not None:
         kept = {"sets": [one.as_data() for one in found], "reliability": together(found)}
         given.json.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")

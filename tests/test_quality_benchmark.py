@@ -209,8 +209,9 @@ def test_the_feature_that_tells_answers_apart_is_found() -> None:
 def test_probabilities_are_as_often_right_as_they_say() -> None:
     sets = [searches_where(2, seed) for seed in range(6)]
     weights = fusion_fit.fitted(sets[:5])
-    scores, unread, relevant = sets[5].first(weights, fusion_fit.READ)
-    said = fusion_fit.calibrated(sets[:5], weights).of(scores, unread)
+    first = sets[5].first(weights, fusion_fit.READ)
+    relevant = first.relevant
+    said = fusion_fit.calibrated(sets[:5], weights).of(first)
     assert said.mean() == pytest.approx(relevant.mean(), abs=0.02)
     assert fusion_fit.calibration_error(said, relevant) < 0.05
     assert fusion_fit.calibration_error(np.full(len(relevant), 0.9), relevant) > 0.5
@@ -218,7 +219,9 @@ def test_probabilities_are_as_often_right_as_they_say() -> None:
 
 def test_what_is_learned_without_a_set_is_measured_on_it() -> None:
     sets = [searches_where(2, 1), searches_where(2, 2), searches_where(0, 3)]
-    *_, other = tuning.held_out(sets, fusion_fit.fitted(sets))
+    noise = replace(sets[0], grades=np.zeros_like(sets[0].grades))
+    every = [tuning.Gathered(one, noise) for one in sets]
+    *_, other = tuning.held_out(every, fusion_fit.fitted(sets))
     assert other.held_out == sets[2].reached(sets[2].scores(fusion_fit.fitted(sets[:2])))
     assert other.held_out < sets[2].reached(sets[2].scores(fusion_fit.fitted(sets[2:])))
 

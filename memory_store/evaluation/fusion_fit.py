@@ -9,6 +9,7 @@ set should lose by it. Probability: logistic regression on the first
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.search.fusion.evidence import FEATURES, HELD, MEANING, RESEMBLANCE
-from memory_store.search.fusion.learned import HELD_ALONE
+from memory_store.search.fusion.learned import HELD_ALONE, ahead
 
 Values = npt.NDArray[np.float64]
 
@@ -31,6 +32,17 @@ READ = 20  # of each search, for the probability
 RIDGE = 1e-3
 CLOSE = 1e-9  # a step of Newton's method that changes nothing
 BINS = 10
+UNANSWERED = 0.75  # what a set's queries without an answer count beside those that have one
+
+
+class Results(NamedTuple):
+    """Results of searches, float64 [results] each: their scores, 1 − how well the model reads, how
+    far they are ahead of the others of their search, and 1.0 where they are relevant."""
+
+    scores: Values
+    unread: Values
+    ahead: Values
+    relevant: Values
 
 
 class Searches(Struct, frozen=True, eq=False):
@@ -70,14 +82,16 @@ class Searches(Struct, frozen=True, eq=False):
         """The mean of the measure."""
         return float(self.values(scores).mean())
 
-    def first(self, weights: Values, depth: int) -> tuple[Values, Values, Values]:
-        """Of the first of each search: score, 1 − how well it reads, and 1.0 where relevant."""
+    def first(self, weights: Values, depth: int) -> Results:
+        """The first of each search."""
         scores = self.scores(weights)
         grades = self._first(scores, depth)
         best = -np.sort(-scores, axis=1, kind="stable")[:, : grades.shape[1]]
         unread = np.repeat(1.0 - self.read[:, None], grades.shape[1], axis=1)
         there = grades >= 0
-        return best[there], unread[there], (grades[there] > 0).astype(np.float64)
+        leads = [ahead(row[some]) for row, some in zip(best, there, strict=True)]
+        relevant = (grades[there] > 0).astype(np.float64)
+        return Results(best[there], unread[there], np.concatenate(leads), relevant)
 
     def by_words_alone(self) -> Searches:
         """The same, had nothing vectors."""
@@ -102,12 +116,18 @@ class Probability(Struct, frozen=True):
     intercept: float
     unread: float
     unread_slope: float
+    ahead: float
+    unread_ahead: float
 
-    def of(self, scores: Values, unread: Values) -> Values:
-        slope = self.slope + self.unread_slope * unread
-        odds = slope * scores + self.unread * unread + self.intercept
+    def of(self, found: Results) -> Values:
+        odds = self.slope * found.scores + self.intercept + self.besides(found)
         probable: Values = np.exp(-np.logaddexp(0.0, -odds))
         return probable
+
+    def besides(self, found: Results) -> Values:
+        """What is added for words alone and for being ahead."""
+        words_alone = (self.unread + self.unread_slope * found.scores) * found.unread
+        return words_alone + (self.ahead + self.unread_ahead * found.unread) * found.ahead
 
 
 def fitted(sets: Sequence[Searches], start: Values = START) -> Values:
@@ -143,24 +163,41 @@ def _mean(sets: Sequence[Searches], scores: Sequence[Values]) -> float:
 
 
 def calibrated(
-    sets: Sequence[Searches], weights: Values, known: Probability | None = None
+    sets: Sequence[Searches],
+    weights: Values,
+    known: Probability | None = None,
+    unanswered: Sequence[Searches] = (),
 ) -> Probability:
     """Logistic regression by Newton's method, each set counting the same.
 
+    ``unanswered`` are searches for what the sets do not hold: all judged queries have answers.
+
     What the score means by words alone is learned from each set as if it had no vectors, beside
-    the set as it is; or it is as ``known``: one collection cannot show what it should be.
+    the set as it is. That, and what being ahead means, is as ``known``, where that is given: one
+    collection cannot show what it should be.
     """
-    read = [one for one in sets if known is None and one.read.any()]
-    parts = [one.first(weights, READ) for one in (*sets, *(one.by_words_alone() for one in read))]
-    matter = np.concatenate([np.full(len(y), 1.0 / len(y)) for *_, y in parts])
+    counted = [*((one, 1.0) for one in sets), *((one, UNANSWERED) for one in unanswered)]
+    if known is None:
+        counted += [(one.by_words_alone(), count) for one, count in counted if one.read.any()]
+    found = [(one.first(weights, READ), count) for one, count in counted]
+    parts = [one for one, _ in found if len(one.scores)]
+    matter = np.concatenate(
+        [
+            np.full(len(one.scores), count / len(one.scores))
+            for one, count in found
+            if len(one.scores)
+        ]
+    )
     matter *= len(matter) / matter.sum()
-    scores, lacking, relevant = (np.concatenate(column) for column in zip(*parts, strict=True))
-    x = np.column_stack([scores, np.ones_like(scores), lacking, lacking * scores])
-    given = np.zeros(len(scores))
+    every = Results(*map(np.concatenate, zip(*parts, strict=True)))
+    x = np.column_stack([every.scores, np.ones_like(every.scores)])
     if known is not None:
-        x, given = x[:, :2], known.unread * lacking + known.unread_slope * lacking * scores
-    found = _logistic(x, relevant, matter, given)
-    per_score, intercept, *others = found.tolist()
+        given = known.besides(every)
+    else:
+        given, lacking = np.zeros(len(x)), every.unread
+        more = (lacking, lacking * every.scores, every.ahead, lacking * every.ahead)
+        x = np.column_stack([x, *more])
+    per_score, intercept, *others = _logistic(x, every.relevant, matter, given).tolist()
     if known is not None:
         return replace(known, slope=per_score, intercept=intercept)
     return Probability(per_score, intercept, *others)

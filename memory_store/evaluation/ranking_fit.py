@@ -179,10 +179,10 @@ def _meanings(
     for tried, _, others in _parts(found):
         fresh = calibrated([others], weights, as_it_was)
         for number in tried:
-            scores, unread, relevant = as_searches([found[number]]).first(weights, READ)
-            truth.append(relevant)
+            first = as_searches([found[number]]).first(weights, READ)
+            truth.append(relevant := first.relevant)
             for way, probable in enumerate((as_it_was, fresh)):
-                now = np.clip(probable.of(scores, unread), LEAST, 1.0 - LEAST)
+                now = np.clip(probable.of(first), LEAST, 1.0 - LEAST)
                 wrong = -(relevant * np.log(now) + (1.0 - relevant) * np.log(1.0 - now))
                 said[way].append(now)
                 losses[way].append(float(wrong.mean()))
@@ -205,4 +205,4 @@ def _numbers(
 
 
 def _meaning(numbers: FusionNumbers) -> Probability:
-    return Probability(numbers.slope, numbers.intercept, numbers.unread, numbers.unread_slope)
+    return Probability(*(getattr(numbers, name) for name in Probability.__struct_fields__))

@@ -13,7 +13,9 @@ class FusionNumbers(Struct, frozen=True):
     A candidate's score is the sum of ``weights`` (by the feature's name) × its features. Its
     probability is 1 ÷ (1 + e^−x), x = ``slope`` × score + ``intercept``. Where vectors say nothing,
     words alone make the score, which is lower for as good an answer and tells more: ``unread`` and
-    ``unread_slope`` × score are added there, both × (1 − readability).
+    ``unread_slope`` × score are added there, both × (1 − readability). One that stands out among
+    the candidates is the answer more often: added is ``ahead``, and ``unread_ahead`` ×
+    (1 − readability), × how far its score lies above the best of the others, or below.
     """
 
     weights: Mapping[str, float]
@@ -21,6 +23,8 @@ class FusionNumbers(Struct, frozen=True):
     intercept: float
     unread: float
     unread_slope: float = 0.0
+    ahead: float = 0.0
+    unread_ahead: float = 0.0
 
 
 class FittedFusion(Struct, frozen=True):

@@ -163,7 +163,8 @@ class TestTwoModels:
         answer = two_models.search("car", why=paint.id, limit=1, rerank=False)
         assert answer.why is not None
         legs = [one["leg"] for one in answer.why["contributions"]]
-        assert legs == ["vector (2)", "vector (2)", "search"]  # how near it is, and to the first
+        near = ["vector (2)"] * 2  # how near it is, and how like the first
+        assert legs == [*near, "search", "search"]  # as all others, and behind them
         unread = two_models.search("automobile", why=paint.id, mode="keyword").why
         assert unread is not None
         assert [one["leg"] for one in unread["legs"]] == ["keyword"]

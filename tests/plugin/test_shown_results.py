@@ -84,7 +84,7 @@ async def test_what_is_far_from_the_best_one_is_folded(served: Served) -> None:
     assert fold.summary.get_text() == "3 more, far less likely"
     assert [rank.removeprefix("Result ") for rank in ranks(fold)] == far
     assert len(page.select(".hy-main > .hy-results .hy-result")) == 2
-    assert page.select_one("[data-said]").get_text() == "Nothing certain; 5 may fit"
+    assert page.select_one("[data-said]").get_text() == "1 certain; 4 may fit"
 
     later = soup(await root.get("?q=zeppelin+hangar&rerank=0&limit=2"))
     later = soup(await root.get(later.select_one("a.hy-next")["href"]))

@@ -34,8 +34,8 @@ from memory_store.records.explanation import (
 )
 from memory_store.search.candidates import AS_CODE, Candidate, Fetched, LegList, Outcome, Scored
 from memory_store.search.facets.selection import narrowing
-from memory_store.search.fusion.evidence import ALIKE, FEATURES, HELD, LEG_OF_FEATURE
-from memory_store.search.fusion.learned import constants, numbers_of
+from memory_store.search.fusion.evidence import AHEAD, ALIKE, FEATURES, HELD, LEG_OF_FEATURE
+from memory_store.search.fusion.learned import constants, leads, numbers_of
 from memory_store.search.fusion.learned import contributions as added
 from memory_store.search.fusion.leg_weights import vector_names
 from memory_store.search.fusion.rank_fusion import Fused, Merged
@@ -266,8 +266,8 @@ def _evidence(candidate: Candidate, merged: Merged) -> Iterator[Contribution]:
     if row == len(found.ordinals) or found.ordinals[row] != candidate.ordinal:
         return
     values, terms = found.features[row].tolist(), added(found)[row].tolist()
-    alike = float(constants(found)[row])
-    as_code = _odds(candidate, merged) - math.fsum((*terms, alike))
+    alike, lead = float(constants(found)[row]), float(leads(found)[row])
+    as_code = _odds(candidate, merged) - math.fsum((*terms, alike, lead))
     as_code = 0.0 if abs(as_code) < LENT else as_code
     whole = max(math.fsum((*terms, as_code)), 0.0)
     number = int(found.compared_by[row])
@@ -285,6 +285,7 @@ def _evidence(candidate: Candidate, merged: Merged) -> Iterator[Contribution]:
             points=_short(candidate.share * term / whole) if whole else 0.0,
         )
     yield Contribution("search", ALIKE, term=alike)
+    yield Contribution("search", AHEAD, term=lead)
     if as_code:
         points = _short(candidate.share * as_code / whole) if whole else 0.0
         rank = _place_as_code(candidate, merged)

@@ -27,7 +27,7 @@ from memory_store.records.explanation import (
     Stage,
     Verdict,
 )
-from memory_store.search.fusion.evidence import ALIKE, FEATURES, HELD
+from memory_store.search.fusion.evidence import AHEAD, ALIKE, FEATURES, HELD
 
 LEG_NAMES = {"keyword": "words", "topic": "topics", "vector": "meaning", "recent": "newest"}
 BESIDE = " with neighbours"
@@ -125,7 +125,7 @@ def terms(account: Account) -> list[Term]:
     """What the fusion score of one result is the sum of: its lists, or the legs' evidence."""
     found: dict[str, Term] = {}
     for part in account.contributions or ():
-        if part.kind == ALIKE:
+        if part.kind in (ALIKE, AHEAD):
             continue
         name = _name(part.leg) if part.kind in FEATURES else list_name(part.leg, part.kind)
         one = Term(

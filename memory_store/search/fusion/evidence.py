@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 HELD = "words held"
 ALIKE = "the search as a whole"  # what counts alike for all that the same model has read
+AHEAD = "ahead of the others"
 FEATURES = (
     "words of the best possible",  # BM25 ÷ what no memory could exceed for these words
     "words of the best found",  # BM25 ÷ the best memory's

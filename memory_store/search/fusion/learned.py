@@ -83,7 +83,7 @@ def column(weights: Mapping[str, float]) -> NDArray[np.float64]:
 
 def probabilities(found: Evidence) -> NDArray[np.float64]:
     """float64 [n]: the probability of each candidate that it is an answer."""
-    odds = contributions(found).sum(axis=1) + constants(found)
+    odds = contributions(found).sum(axis=1) + constants(found) + leads(found)
     odds = np.clip(odds, -MOST_LOG_ODDS, MOST_LOG_ODDS)
     probable: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-odds))
     return probable
@@ -111,6 +111,23 @@ def constants(found: Evidence) -> NDArray[np.float64]:
     """float64 [n]: what counts besides the features."""
     numbers = numbers_of(found)
     return numbers.intercept + numbers.unread * _unread(found) - STRANGE * found.strange
+
+
+def leads(found: Evidence) -> NDArray[np.float64]:
+    """float64 [n]: what it counts how far each candidate is ahead of the others."""
+    numbers = numbers_of(found)
+    worth = numbers.ahead + numbers.unread_ahead * (1.0 - found.best_read)
+    return worth * ahead(weighable(found) @ column(numbers.weights))
+
+
+def ahead(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far each of ``scores`` [n] lies above the best of the others, or below; one alone is
+    ahead of nothing found: 0."""
+    others = np.full(len(scores), max(scores, default=0.0))
+    if len(scores):
+        others[np.argmax(scores)] = np.partition(scores, -2)[-2] if len(scores) > 1 else 0.0
+    found: NDArray[np.float64] = scores - others
+    return found
 
 
 def _unread(found: Evidence) -> NDArray[np.float64]:
