@@ -72,7 +72,7 @@ class Indexer:
         self._anew = anew
         self._snapshot = vault.snapshot()
         self._makings: dict[str, tuple[Making, IndexModel]] = {}
-        self._known: dict[str, _Contents] = {}
+        self._known: dict[tuple[str, str | None], _Contents] = {}
         self._counter = NameCounter()
         self._sources: SourceProcess | None = None
 
@@ -137,7 +137,9 @@ class Indexer:
         self, collection: str, items: Sequence[Indexable], making: Making
     ) -> list[IndexEntry]:
         """The entries of a collection's memories; one by one where the model fails on some."""
-        reuse = partial(self._reuse, making.settings.fingerprint)
+        # without a model: that there is a vector would show that another one has the content
+        within = collection if making.embedder is None else None
+        reuse = partial(self._reuse, making.settings.fingerprint, within)
         try:
             parts = self._sources.parts if self._sources is not None else self._parts
             return index_entries(items, making, reuse, self.embedded, parts)
@@ -149,8 +151,9 @@ class Indexer:
             return self._entries(collection, items, replace(making, embedder=None))
         return [entry for one in items for entry in self._entries(collection, [one], making)]
 
-    def _reuse(self, fingerprint: str, tag: bytes) -> Windows | None:
-        """The windows and vectors that the index holds for an equal content, by the same model.
+    def _reuse(self, fingerprint: str, within: str | None, tag: bytes) -> Windows | None:
+        """The windows and vectors that the index holds for an equal content, by the same model, in
+        any collection or ``within`` one.
 
         Bit by bit: rounded once more, a vector would show that another collection has the content.
         """
@@ -158,15 +161,15 @@ class Indexer:
             return None
         if (fingerprint, tag) in self.given:
             return self.given[fingerprint, tag]
-        if fingerprint not in self._known:
-            self._known[fingerprint] = self._contents(fingerprint)
-        ordinal = self._known[fingerprint].document(tag)
+        if (fingerprint, within) not in self._known:
+            self._known[fingerprint, within] = self._contents(fingerprint, within)
+        ordinal = self._known[fingerprint, within].document(tag)
         spans = self._snapshot.windows(ordinal) if ordinal is not None else ()
         if ordinal is None or not spans:
             return None
         return Windows(tuple(spans), self._snapshot.stored_vectors(ordinal))
 
-    def _contents(self, fingerprint: str) -> _Contents:
+    def _contents(self, fingerprint: str, within: str | None) -> _Contents:
         """The living documents of collections whose vectors that model made, by their contents.
 
         None of a collection that the writer may not read: vectors that need not be made would give
@@ -176,7 +179,9 @@ class Indexer:
         made = [
             c
             for c in snapshot.collections
-            if settings.of(c).fingerprint == fingerprint and self._vault.discloses(c)
+            if within in (None, c)
+            and settings.of(c).fingerprint == fingerprint
+            and self._vault.discloses(c)
         ]
         return _Contents(snapshot.content_tags, snapshot.visible(made).nonzero()[0])
 

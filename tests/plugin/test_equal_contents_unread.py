@@ -15,7 +15,7 @@ import pytest
 
 from memory_store import access
 from memory_store.access import Grants
-from memory_store.records import SearchRequest
+from memory_store.records import MemoryDraft, SearchRequest
 from memory_store.scopes import Scope
 from memory_store.search.recipes import RECIPES
 from memory_store.store import MemoryStore
@@ -107,3 +107,13 @@ def test_no_ranking_counts_equal_sealed_texts_once(store: MemoryStore, recipe: s
     found = access.search(store, Grants(search=both, decrypt=reader), asked)
     assert sorted(row.collection for row in found.rows) == ["", "", "team"]
     assert len(access.search(store, Grants(search=both, decrypt=both), asked).rows) == 1
+
+
+def test_a_text_that_is_not_embedded_yet_shows_no_equal_one_elsewhere(store: MemoryStore) -> None:
+    """A vector that it had from that one would: it would be near in meaning before the others."""
+    secret, own = (store.collections.create(name).id for name in ("diary", "team"))
+    store.add(TEXT, collection=own)
+    store.add_many([MemoryDraft(one, collection=secret) for one in GUESSES], embed=False)
+    asker = Grants(search=Scope.of([secret, own]), decrypt=Scope.of([own]))
+    found = access.search(store, asker, SearchRequest(query="pin vault"))
+    assert [row.vector_rank for row in found.rows if not row.collection] == [None, None]
