@@ -179,17 +179,11 @@ def calibrated(
     counted = [*((one, 1.0) for one in sets), *((one, UNANSWERED) for one in unanswered)]
     if known is None:
         counted += [(one.by_words_alone(), count) for one, count in counted if one.read.any()]
-    found = [(one.first(weights, READ), count) for one, count in counted]
-    parts = [one for one, _ in found if len(one.scores)]
-    matter = np.concatenate(
-        [
-            np.full(len(one.scores), count / len(one.scores))
-            for one, count in found
-            if len(one.scores)
-        ]
-    )
+    firsts = [(one.first(weights, READ), count) for one, count in counted]
+    parts = [(one, count / len(one.scores)) for one, count in firsts if len(one.scores)]
+    matter = np.concatenate([np.full(len(one.scores), each) for one, each in parts])
     matter *= len(matter) / matter.sum()
-    every = Results(*map(np.concatenate, zip(*parts, strict=True)))
+    every = Results(*map(np.concatenate, zip(*(one for one, _ in parts), strict=True)))
     x = np.column_stack([every.scores, np.ones_like(every.scores)])
     if known is not None:
         given = known.besides(every)

@@ -103,7 +103,7 @@ def hostile_drafts(text: str) -> list[MemoryDraft]:
 
 
 async def described(client: Any) -> list[str]:
-    """What a client is told before it asks for a memory: of tools, prompts and resources."""
+    """The descriptions that a client reads before its first call: tools, prompts, resources."""
     from memory_store.assistants.server import PROMPTS  # needs the extra mcp
 
     said = [

@@ -39,3 +39,13 @@ def test_a_question_in_words_that_no_note_holds_is_still_answered(notes: MemoryS
     first = notes.search("moisture ingress").rows[0]
     assert (first.keyword_rank, first.title) == (None, "The wet wall in the dining room")
     assert first.score > 0.05
+
+
+@pytest.mark.once
+def test_a_topic_in_a_word_that_no_model_knows_is_no_noise(notes: MemoryStore) -> None:
+    """Only its topic says it: no text holds the word."""
+    added = notes.add("Put the seed potatoes in egg boxes.", topics=["rurapeki"])
+    first = notes.search("rurapeki").rows[0]
+    notes.delete(added.id, now=True)
+    assert (first.id, first.keyword_rank, first.topic_rank) == (added.id, None, 1)
+    assert first.score > notes.search("dizotica").rows[0].score * 3

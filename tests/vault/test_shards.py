@@ -426,7 +426,7 @@ def test_the_longest_query_of_the_shortest_words_is_answered(node: MemoryStore) 
 
 
 def test_an_authoritys_certificate_is_taken_for_no_node(nodes: Nodes) -> None:
-    """Whoever it signed for would be one, too."""
+    """Such a certificate can sign others, and all of those would be let in."""
     authority = certificate(nodes.folder, "authority", signs=True)
     nodes.node().lock()
     file = nodes.folder / "shards.yaml"

@@ -69,7 +69,8 @@ class Evidence(Struct, frozen=True, eq=False):
     each model reads what is compared (0-1; less where a part has no vectors yet), in the order in
     which the vector legs are named. ``compared_by`` (int8 [n]) is the number of the model that
     compared each; 0: none. ``fitted`` are numbers that the vault has of its own for ``model``.
-    ``strange``: neither does a memory hold a word of the query, nor does a model know one.
+    ``strange``: no memory holds a word of the query, in its text or as a topic, and no model that
+    embedded the query knows one.
     """
 
     ordinals: Ordinals
@@ -135,8 +136,10 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
 
 
 def _strange(fetched: Fetched, search: Search) -> bool:
-    keyword = fetched.of("keyword")
+    keyword, topic = fetched.of("keyword"), fetched.of("topic")
     if keyword is None or keyword.matches is None or any(keyword.matches.frequencies):
+        return False
+    if not fetched.models or (topic is not None and topic.ordinals):
         return False
     return not any(knows_any(one.embedder, search.analysis.keywords) for one in fetched.models)
 
