@@ -46,6 +46,11 @@ CODE = re.compile(
 """A fenced block, or what stands in backticks."""
 ATTRIBUTES = re.compile(r"(?<![ \t])[ \t]*\{:?[ \t]*[#.][^\W\d][^{}\n]{0,400}\}")
 """An attribute list, ``{ #anchor .class }``, as Python-Markdown, Pandoc and kramdown read it."""
+BLOCK_NAME = re.compile(
+    r"(?:(?<=\S)[ \t]{1,20}|^)\^(?=[\d-]{0,100}[^\W\d]|\d{6}[ \t]{0,20}$)[\w-]{1,100}[ \t]{0,20}$",
+    re.MULTILINE,
+)
+"""``^name`` at the end of a block, by which Obsidian's links name it."""
 ESCAPE = re.compile(r"\\(?=[\[\]_*#`<>~|])")
 """What keeps a sign of Markdown from being one: editors write it before brackets and in names."""
 RST_LINE = re.compile(
@@ -56,7 +61,7 @@ RST_LINE = re.compile(
 """What reStructuredText says to programs: the line under a title, a target, a directive's name."""
 RST_ROLE = re.compile(r"(?<![\w:]):[a-zA-Z][\w:+.-]{0,40}:(?=`[^`\n])")
 RST_LINK = re.compile(r"`(?P<said>[^`<\n]{0,400}?)[ \t]{0,4}(?:<[^`<>\n]{1,1000}>)?`__?(?!\w)")
-GONE = (COMMENT, ATTRIBUTES, QUOTE, ESCAPE, RST_LINE, RST_ROLE)
+GONE = (COMMENT, ATTRIBUTES, BLOCK_NAME, QUOTE, ESCAPE, RST_LINE, RST_ROLE)
 """Marks that leave nothing; reStructuredText's lines under titles Markdown has, too."""
 DOUBLE_TICKS = re.compile(r"(?<!`)(`{2,4}) ?([^`\n]{1,400}?) ?\1(?!`)")
 STARTS = re.compile(
