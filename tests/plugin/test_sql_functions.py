@@ -191,11 +191,11 @@ def test_tables_of_source_code_read_and_make_only_what_is_asked_for(
         store.add_many(
             [
                 MemoryDraft(
-                        text.format(n=n, near=n // 20),
-                        type="code",
-                        collection=collection,
-                        ref=f"b{n}.py",
-                    )
+                    text.format(n=n, near=n // 20),
+                    type="code",
+                    collection=collection,
+                    ref=f"b{n}.py",
+                )
                 for n in range(40)
             ],
             embed=False,
