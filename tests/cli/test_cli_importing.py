@@ -88,7 +88,7 @@ def test_what_another_commit_lacks_is_in_the_trash_and_it_is_said_how_many(
     result = empty_vault.run("import", "--no-embed")
     assert f"forgotten: {tree / 'old.py'}" in result.stderr
     assert "in the trash: 1 file that the commit of their work tree lacks" in result.stderr
-    assert "old.py" in empty_vault.run("trash", "list").stdout
+    assert "old.py" in empty_vault.run("trash").stdout
 
 
 def test_what_an_import_forgets_is_named(vault: Vault, notes: Path) -> None:
