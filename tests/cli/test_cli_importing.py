@@ -65,6 +65,32 @@ def test_an_import_that_fails_for_one_file_keeps_the_others(
     assert "failed 1" in result.stdout
 
 
+def test_what_another_commit_lacks_is_in_the_trash_and_it_is_said_how_many(
+    empty_vault: Vault, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+
+    def git(*words: str) -> None:
+        person = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        subprocess.run(["git", "-C", str(tree), *person, *words], check=True)
+
+    for name in ("kept.py", "old.py"):
+        (tree / name).write_text(f"# {name}\n")
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    empty_vault.run("import", str(tree), "--no-embed")
+    git("rm", "-q", "old.py")
+    git("commit", "-qm", "two")
+    assert "gone from its source" in empty_vault.run("import", "--keep", "--dry-run").stderr
+    assert "in the trash" not in empty_vault.run("import", "--dry-run").stderr
+    result = empty_vault.run("import", "--no-embed")
+    assert f"forgotten: {tree / 'old.py'}" in result.stderr
+    assert "in the trash: 1 file that the commit of their work tree lacks" in result.stderr
+    assert "old.py" in empty_vault.run("trash").stdout
+
+
 def test_what_an_import_forgets_is_named(vault: Vault, notes: Path) -> None:
     rows = notes / "rows.ndjson"
     rows.write_text("".join(f'{{"id": {n}, "text": "Row {n}."}}\n' for n in range(20)))
