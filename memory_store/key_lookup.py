@@ -97,7 +97,8 @@ def opened_by_first_key(
         raise refusals[0]
     raise LockedError(
         f"{database} is locked and no key was given: use --key-file PATH, set "
-        f"{KEY_FILE_VARIABLE} or {PASSPHRASE_VARIABLE}, or run it in a terminal to be asked; memory-store unlock asks once"
+        f"{KEY_FILE_VARIABLE} or {PASSPHRASE_VARIABLE}, or run it in a terminal to be "
+        "asked; memory-store unlock asks once"
     )
 
 

@@ -144,8 +144,8 @@ def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> 
     escapes, comments and attribute lists; hard-wrapped lines are joined, and of empty lines in a
     row one stays.
 
-    Lists keep their lines, tasks have a box, and nothing of the ``kept`` spans (code) changes, which do not overlap.
-    ``also`` are edits of the caller's.
+    Lists keep their lines, tasks have a box, and nothing of the ``kept`` spans (code) changes,
+    which do not overlap. ``also`` are edits of the caller's.
     """
     untouched = sorted(kept)
     marks = (_gone, _tasks, _headings, _links, _rst_links, _tables, _emphasis, _joints)

@@ -236,7 +236,7 @@ def _key(database: Path, key_file: Path | None) -> list[str]:
         click.echo("It works as long as memory-store unlock keeps the vault open.", err=True)
         return []
     raise LockedError(
-        "an assistant cannot type a passphrase: run memory-store unlock first, each time; or make a "
-        f"key for it: memory-store keys add{typed_vault(database)} --new-key-file "
+        "an assistant cannot type a passphrase: run memory-store unlock first, each time; or make "
+        f"a key for it: memory-store keys add{typed_vault(database)} --new-key-file "
         "~/keys/assistant.key, then this again with --key-file ~/keys/assistant.key"
     )
