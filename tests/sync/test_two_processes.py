@@ -81,6 +81,28 @@ def test_a_person_joins_syncs_and_reads_what_happened(machines: tuple[Machine, M
     assert desk.texts() == phone.texts() == ["The lease ends in August.", "The lease ends in July."]
 
 
+def test_on_a_new_machine_the_usual_vault_is_joined_and_until_then_that_is_said(
+    machines: tuple[Machine, Machine],
+) -> None:
+    desk, _ = machines
+    home = desk.drive.parent / "new"
+    home.mkdir()
+    new = {**desk.environment, "HOME": str(home), "XDG_DATA_HOME": str(home / "share")}
+    new = {name: value for name, value in new.items() if name != "MEMORY_STORE_DB"}
+    new |= {f"MEMORY_STORE_{one}": str(home / one) for one in ("STATE", "CONFIG", "CACHE")}
+
+    def typed(*words: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "memory_store", *words, "--key-file", str(desk.key_file)]
+        return subprocess.run(line, env=new, capture_output=True, text=True, timeout=120)
+
+    missing = typed("sync", str(desk.drive))
+    assert missing.returncode == 1
+    assert missing.stderr.endswith(f"memory-store sync {desk.drive} --join\n"), missing.stderr
+    joined = typed("sync", str(desk.drive), "--join", "--no-embed")
+    assert joined.returncode == 0, joined.stderr
+    assert "The lease ends in June." in typed("get", "Lease").stdout
+
+
 def test_what_cannot_be_synced_is_said_in_one_line(
     machines: tuple[Machine, Machine], tmp_path: Path
 ) -> None:
