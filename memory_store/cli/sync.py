@@ -37,6 +37,12 @@ if TYPE_CHECKING:
     from memory_store.records.sync import SyncReport
     from memory_store.store import MemoryStore
 
+NO_DEVICE_KEY = (
+    "A passphrase of this vault also needs a device key, which this machine has not. Join with the "
+    "recovery code or a key file; after that memory-store keys device restore makes the passphrase "
+    "work here, too"
+)
+
 
 class SyncCommand(VaultCommand):
     """A command whose DB need not be there yet when it is to join."""
@@ -135,7 +141,9 @@ def _joined(database: Path, folder: Path, key_file: Path | None) -> MemoryStore:
         try:
             return _joined_by(answer, database, folder)
         except DeviceKeyError:
-            raise
+            if not tries:
+                raise WrongKeyError(NO_DEVICE_KEY) from None
+            click.echo(f"{NO_DEVICE_KEY}.", err=True)
         except WrongKeyError as error:
             if not tries:
                 raise
