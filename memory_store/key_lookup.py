@@ -111,6 +111,13 @@ def keyring_may_open(path: Path) -> bool:
     return not key_in_environment() and find_spec("keyring") is not None and _has_keyring_slot(path)
 
 
+def has_passphrase(path: Path) -> bool:
+    """Whether a passphrase opens the vault."""
+    from memory_store.vault.slots import PASSPHRASE
+
+    return PASSPHRASE in _slot_kinds(path)
+
+
 def take_passphrase() -> str | None:
     """The passphrase from the environment, removed from it; ``None`` when unset or empty."""
     return os.environ.pop(PASSPHRASE_VARIABLE, None) or None
@@ -162,12 +169,18 @@ class _Ways(Generic[Store]):
 
 def _has_keyring_slot(database: Path) -> bool:
     """Whether asking the OS keyring can help: asking may open a dialogue."""
-    from memory_store.vault.slots import KEYRING, list_slots
+    from memory_store.vault.slots import KEYRING
+
+    return KEYRING in _slot_kinds(database)
+
+
+def _slot_kinds(database: Path) -> set[str]:
+    from memory_store.vault.slots import list_slots
     from memory_store.vault.storage import Storage
     from memory_store.vault.storage.file_access import file_access
 
     connection = Storage.open(database, read_only=True, access=file_access(database))
     try:
-        return any(slot.kind == KEYRING for slot in list_slots(connection))
+        return {slot.kind for slot in list_slots(connection)}
     finally:
         connection.close()

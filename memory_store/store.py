@@ -119,8 +119,8 @@ class Code(Actions):
     references = late(lambda: actions.code.references)
     impact = late(lambda: actions.code.impact)
     read = late(lambda: actions.code.read)
-    every_symbol = late(lambda: actions.code.every_symbol)
-    every_use = late(lambda: actions.code.every_use)
+    every_symbol = late(lambda: actions.code_tables.every_symbol)
+    every_use = late(lambda: actions.code_tables.every_use)
 
 
 class Trash(Actions):

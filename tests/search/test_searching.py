@@ -413,3 +413,15 @@ def test_a_preview_is_where_clearly_more_of_the_question_stands(store: MemorySto
     assert "forty coins" in row.preview
     (row,) = store.search("lighthouse").rows
     assert row.preview.startswith("Lighthouse")
+
+
+def test_a_preview_ends_after_a_sentence_or_an_item_not_with_a_number_or_a_heading(
+    store: MemoryStore,
+) -> None:
+    begins = f"Ask the harbour master first. {'He keeps the books ' * 10}."
+    rest = "the rest of what is due at the end of it all " * 5
+    for shown, left in (("", "\n\n## Now pay\n\n"), ("\n1. Pay", "\n2. "), ("\n- Pay", "\n- ")):
+        added = store.add(f"{begins}{shown}{left}{rest}")
+        (row,) = store.search("harbour master", mode="keyword").rows
+        assert row.preview == f"{begins}{shown}"
+        store.delete(added.id, now=True)

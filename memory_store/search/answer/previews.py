@@ -34,7 +34,9 @@ LEAD_CHARACTERS = 160  # a preview starts at most this far before what was looke
 _MARK = r"(?:[-*+>] |\d+\. |#{1,6} )"
 _BEGINNING = re.compile(rf"\n\s*\n\s*{_MARK}?|\n[ \t]*{_MARK}|[.!?…][\"')\]”»]?\s+")
 
-_SENTENCE_END = re.compile(r"[.!?…][\"')\]”»]?(?=\s)|[。！？]")
+_SENTENCE_END = re.compile(rf"[.!?…][\"')\]”»]?(?=\s)|[。！？]|(?<=\S)(?=\n[ \t]*(?:{_MARK}|\n))")
+"""Where a sentence, a paragraph or an item of a list ends."""
+_NUMBER = re.compile(r"[ \t]*\d+\.")  # of a list, which is no sentence
 
 _LAST_HEADING = re.compile(r"\n#{1,6} [^\n]*\Z")
 _HEADING = re.compile(r"\s*#{1,6}[ \t]+([^\n]*)\n(?:[ \t]*\n)*(?=[ \t]*\S)")
@@ -197,7 +199,12 @@ def _from_a_beginning(text: str, wanted: int) -> tuple[int, int]:
     paragraph = text.rfind("\n\n", max(wanted, start + PREVIEW_CHARACTERS // 2), end)
     if paragraph > 0 and not _LAST_HEADING.search(text, start, paragraph):
         return start, paragraph
-    sentences = [at.end() for at in _SENTENCE_END.finditer(text, start + SENTENCES_FROM, end)]
+    sentences = [
+        at.end()
+        for at in _SENTENCE_END.finditer(text, start + SENTENCES_FROM, end)
+        if not _NUMBER.fullmatch(text, text.rfind("\n", 0, at.end()) + 1, at.end())
+        and not _LAST_HEADING.search(text, start, at.end())
+    ]
     if sentences and end < len(text):
         return start, sentences[-1]
     return start, near(text, end - PREVIEW_CHARACTERS, PREVIEW_CHARACTERS)[1]
