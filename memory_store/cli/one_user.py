@@ -1,4 +1,4 @@
-"""A server that answers the programs of one user: whose process is at the other end of a connection.
+"""A server that answers the programs of one user: the system says which account connects.
 
 Boundary: an address of this machine can be asked by every account on it, and a link that a browser
 is started with stands in the list of processes, which every account reads. So the system is asked
@@ -28,7 +28,7 @@ class OneUser:
 
     __name__ = "memory-store serve"  # Datasette lists its plugins
 
-    @hookimpl
+    @hookimpl  # type: ignore[untyped-decorator]
     def asgi_wrapper(self) -> Callable[[Any], Any]:
         """Around the whole of Datasette."""
         return _wrapped

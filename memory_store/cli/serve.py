@@ -1,9 +1,9 @@
 """``memory-store serve``: the search page of a vault in your browser, with you signed in.
 
 Boundary: sees no key. A key file is handed to Datasette, in this process, by its path, and the
-keyring by name; a passphrase is typed on the page. The server listens on this machine alone, answers
-programs of this user alone (:mod:`memory_store.cli.one_user`), and the link that signs you in works
-once.
+keyring by name; a passphrase is typed on the page. The server listens on this machine alone and
+answers programs of this user alone (:mod:`memory_store.cli.one_user`), and the link that signs you
+in works once.
 """
 
 from __future__ import annotations

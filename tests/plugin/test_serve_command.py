@@ -115,7 +115,7 @@ def test_another_account_that_reads_the_link_off_the_list_of_processes_gets_noth
     with served(str(path), "--key-file", str(key_file)) as link:
         port, way = httpx.URL(link).port or 0, link[link.index("/-/") :]
         with socket.create_connection(("127.0.0.1", port)) as mine:
-            named = "X-Forwarded-For: 127.0.0.1:{}".format(mine.getsockname()[1])
+            named = f"X-Forwarded-For: 127.0.0.1:{mine.getsockname()[1]}"
             for host in ("127.0.0.1", "::ffff:127.0.0.1"):
                 for headers in ((), (named,), ("X-Forwarded-For: 127.0.0.1",)):
                     answer = sent_by(STRANGER, host, port, way, *headers)
