@@ -425,3 +425,14 @@ def test_a_preview_ends_after_a_sentence_or_an_item_not_with_a_number_or_a_headi
         (row,) = store.search("harbour master", mode="keyword").rows
         assert row.preview == f"{begins}{shown}"
         store.delete(added.id, now=True)
+
+
+def test_a_preview_of_mail_begins_with_the_message_or_where_its_head_answers(
+    store: MemoryStore,
+) -> None:
+    head = "From: Mina <mina@example.org>\nTo: me@example.org\nDate: Mon, 3 Mar 2025 09:12:00\n\n"
+    store.add(f"{head}The trailer needs tyres. {'It is old and heavy. ' * 20}", type="message")
+    (row,) = store.search("trailer tyres", mode="keyword").rows
+    assert row.preview.startswith("The trailer needs tyres.")
+    (row,) = store.search("mina", mode="keyword").rows
+    assert "Mina" in row.preview

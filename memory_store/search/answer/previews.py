@@ -38,6 +38,7 @@ _SENTENCE_END = re.compile(rf"[.!?…][\"')\]”»]?(?=\s)|[。！？]|(?<=\S)(?
 """Where a sentence, a paragraph or an item of a list ends."""
 _NUMBER = re.compile(r"[ \t]*\d+\.")  # of a list, which is no sentence
 
+_MAIL_HEAD = re.compile(r"(?:(?:From|To|Cc|Date): [^\n]*\n)+\n")
 _LAST_HEADING = re.compile(r"\n#{1,6} [^\n]*\Z")
 _HEADING = re.compile(r"\s*#{1,6}[ \t]+([^\n]*)\n(?:[ \t]*\n)*(?=[ \t]*\S)")
 
@@ -180,6 +181,9 @@ def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
             at = at if best - near_it >= CLEARLY_MORE else liked[0] + inside
     if at is None:
         at = liked[0] if liked else 0
+    head = _MAIL_HEAD.match(text)
+    if head is not None and 0 < at < head.end() and not matcher.spans(head[0]):
+        at = head.end()  # not in the middle of a line of it
     return _from_a_beginning(text, at)
 
 
