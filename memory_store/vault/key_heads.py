@@ -72,11 +72,13 @@ def encoded(head: Head) -> bytes:
 
 
 def decoded(data: bytes) -> Head:
-    """Raises FormatError for what is no head."""
+    """Raises FormatError for what is no head, or has no room in a vault."""
     try:
-        return msgpack.decode(data, type=Head)
-    except (MsgspecError, ValueError):
+        head = msgpack.decode(data, type=Head)
+        in_memory(head).close()
+    except (MsgspecError, ValueError, OverflowError, sqlite3.Error):
         raise FormatError("keys that are nothing that this version reads") from None
+    return head
 
 
 def in_memory(head: Head) -> Storage:

@@ -29,6 +29,7 @@ from memory_store.vault.storage.sync import TABLE, SyncRow
 
 PURPOSE = "sync"
 DEVICE_BYTES = 8
+DO_NOT_FOLLOW = "keys that do not follow from those of this vault"
 ITSELF = ""  # the name of the one row that is about no memory
 
 
@@ -150,7 +151,19 @@ def check_roots(
 
     Each of the two is given with how often it was replaced before.
     """
-    (generation, known), (wanted, root) = own, theirs
+    wanted, root = theirs
+    if following(vault, own, roots, wanted) != identity_of(root, X25519).verify_key:
+        raise TamperedError(DO_NOT_FOLLOW)
+
+
+def following(
+    vault: bytes, own: tuple[int, SecretKey], roots: Sequence[Step], wanted: int
+) -> bytes:
+    """By what the root key is known that was the ``wanted`` one, as those before it signed.
+
+    Raises TamperedError where they do not lead to it.
+    """
+    generation, known = own
     identity = identity_of(known, X25519)
     were = {identity.verify_key}
     for step in sorted(roots, key=lambda one: one.generation):
@@ -161,8 +174,9 @@ def check_roots(
             identity = replace(identity, verify_key=step.verify_key)
             generation = step.generation
             were.add(step.verify_key)
-    if generation != wanted or identity.verify_key != identity_of(root, X25519).verify_key:
-        raise TamperedError("keys that do not follow from those of this vault")
+    if generation != wanted:
+        raise TamperedError(DO_NOT_FOLLOW)
+    return identity.verify_key
 
 
 def _signed(vault: bytes, generation: int, verify_key: bytes) -> bytes:

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,23 @@ def test_a_schema_with_foreign_triggers_is_refused(
     store.lock()
     change(store.path, statement)
     with pytest.raises(FormatError, match="which a vault never has"):
+        MemoryStore.open(store.path, key_file=key_file)
+
+
+@pytest.mark.parametrize("table", ["vault_slots", "memories", "vault_trash"])
+def test_a_virtual_table_in_the_place_of_a_table_is_refused(
+    store: MemoryStore, key_file: Path, table: str
+) -> None:
+    """Its rows are what the file's own full-text index makes of bytes that the thief wrote."""
+    store.lock()
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        rows = connection.execute(f"select * from {table}")
+        columns, held = ", ".join(one[0] for one in rows.description), rows.fetchall()
+        connection.execute(f"drop table {table}")
+        connection.execute(f"create virtual table {table} using fts5({columns})")
+        marks = ", ".join("?" * (columns.count(",") + 1))
+        connection.executemany(f"insert into {table} values ({marks})", held)
+    with pytest.raises(FormatError, match=table):
         MemoryStore.open(store.path, key_file=key_file)
 
 

@@ -47,7 +47,13 @@ from memory_store.vault.opened_slots import OpenedSlot, open_root, reopened
 from memory_store.vault.settings import Settings, write_settings
 from memory_store.vault.slots import Secret, insert_slots
 from memory_store.vault.storage import Storage
-from memory_store.vault.sync_state import State, check_roots, read_state
+from memory_store.vault.sync_state import (
+    DO_NOT_FOLLOW,
+    State,
+    check_roots,
+    following,
+    read_state,
+)
 
 NEED_SECRET = (
     "the keys were replaced on another device: its passphrase or recovery code is needed once"
@@ -82,18 +88,22 @@ def publish(copy: Copy, folder: Path, found: Sequence[Found], before: bytes) -> 
     return head.digest
 
 
-def published(found: Iterable[Found]) -> list[tuple[Found, Head, list[bytes]]]:
-    """The keys in a folder, the newest first; what cannot be read is left out."""
-    heads = []
+def published(found: Iterable[Found]) -> tuple[list[tuple[Found, Head, list[bytes]]], list[str]]:
+    """The keys in a folder, the newest first, and which files of keys are none."""
+    heads, problems = [], list[str]()
     for one in found:
         if one.kind != KEYS:
             continue
-        with suppress(TamperedError, FormatError):
+        try:
             parts = bundles.content_of_keys(one)
             head = decoded(parts[0])
-            if head.clear.get("vault") == one.vault.hex() and head.rank[1] == one.epoch:
-                heads.append((one, head, parts))
-    return sorted(heads, key=lambda each: (each[1].rank, each[0].number), reverse=True)
+            if head.clear.get("vault") != one.vault.hex() or head.rank[1] != one.epoch:
+                raise FormatError("keys of another vault, or not of the time that it says")
+            heads.append((one, head, parts))
+        except (TamperedError, FormatError) as error:
+            problems.append(f"{one.named}: {str(error).removeprefix(f'{one.named}: ')}")
+    heads.sort(key=lambda each: (each[1].rank, each[0].number), reverse=True)
+    return heads, problems
 
 
 # -- replaced elsewhere ------------------------------------------------------------
@@ -104,9 +114,9 @@ def adopt(copy: Copy, found: Sequence[Found], secrets: Sequence[Secret]) -> tupl
 
     Everything here is sealed anew then. Raises WrongKeyError where a secret is needed for them.
     """
-    vault, problems = copy.vault, list[str]()
+    vault, (heads, problems) = copy.vault, published(found)
     own = read_head(vault.reader()).rank
-    for one, head, parts in published(found):
+    for one, head, parts in heads:
         if head.rank == own and one.device != copy.state.device:
             with suppress(FormatError):
                 try:
@@ -123,6 +133,9 @@ def adopt(copy: Copy, found: Sequence[Found], secrets: Sequence[Secret]) -> tupl
                 mine = (own[0], vault.keyring.root)
                 check_roots(vault.vault, mine, head.roots, (head.rank[0], theirs.root))
         except WrongKeyError as error:
+            if not _vouched_for(vault, own[0], one, head, parts):
+                problems.append(f"{one.named}: {DO_NOT_FOLLOW}")
+                continue
             raise WrongKeyError(f"{NEED_SECRET} ({error})") from None
         except (TamperedError, FormatError, LockedError) as error:
             problems.append(f"{one.named}: {error}")
@@ -135,6 +148,28 @@ def adopt(copy: Copy, found: Sequence[Found], secrets: Sequence[Secret]) -> tupl
         copy.save(replace(copy.state, roots=head.roots))
         return True, problems
     return False, problems
+
+
+def _vouched_for(
+    vault: WholeVault, generation: int, one: Found, head: Head, parts: list[bytes]
+) -> bool:
+    """Whether the owner's key of this vault says that keys are the owner's, which no secret that is
+    at hand opens: or anyone could have every device ask for one, and exchange nothing."""
+    root = vault.keyring.root
+    try:
+        if head.rank[0] > generation:
+            following(vault.vault, (generation, root), head.roots, head.rank[0])
+            return True
+        with closing(in_memory(head)) as storage:
+            copied = SecretKey(root.buffer)
+            theirs = WholeKeyring.unlock(storage, vault.vault, OWNER, copied)
+        try:
+            bundles.check_keys(one, theirs.of(VAULT_SCOPE), parts)
+        finally:
+            theirs.wipe()
+    except (TamperedError, FormatError):
+        return False
+    return True
 
 
 def _opening(
@@ -214,7 +249,7 @@ def join(path: Path, folder: Path, secrets: Sequence[Secret]) -> WholeVault:
     where there are none in the folder, WrongKeyError where no secret opens them.
     """
     found, _ = bundles.found_in(folder)
-    heads = published(found)
+    heads, _ = published(found)
     if not heads:
         raise BadInputError(
             f"{folder}: no keys of a vault there; sync it with that folder on another device first",
