@@ -55,7 +55,10 @@ def test_a_variable_comes_first(config: Path, monkeypatch: pytest.MonkeyPatch) -
         ("vault: [x.db]", "vault: expected a text"),
         ("- vault", "expected lines of NAME: VALUE"),
         ("defalut-vault: x.db", "Did you mean vault?"),
-        ("mode: keyword", "under search, such as search: {mode: keyword}. There are vault, key-file"),
+        (
+            "mode: keyword",
+            "under search, such as search: {mode: keyword}. There are vault, key-file",
+        ),
         ("vault: 'x", "not YAML"),
         ("vault: x\nmodel: [a", "config.yaml, line 2: not YAML: expected ',' or ']'"),
         ("search: {colour: red}", "'colour' cannot be set here"),
