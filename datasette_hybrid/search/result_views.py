@@ -202,7 +202,7 @@ def _links(row: SearchResult, asked: Asked, readable: bool) -> Iterator[ValueLin
 
 def _excerpt(passage: Passage, title: str, code: bool) -> Excerpt:
     text = passage.text.rstrip()
-    headed = after_heading(text, title)
+    headed = after_heading(text, title, passage.highlights)
     # else the empty lines before the first one with words
     lead = headed or text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
     fences = FENCE.findall(passage.text)

@@ -54,7 +54,7 @@ TERMINAL_VARIABLES = ("COLUMNS", "NO_COLOR", "TERM")
 
 READS = (
     *("search", "get", "list", "links", "related", "code", "topics", "landscape", "stats"),
-    "audit",
+    *("exists", "review", "audit"),
 )
 """Commands that a keeper does, which may be done once more where it ends meanwhile."""
 WRITES = (

@@ -17,6 +17,7 @@ from memory_store.models import embedder
 from memory_store.models.embedder import Embedder
 from memory_store.records import MemoryDraft, SearchRequest
 from memory_store.search import degraded, pipeline
+from memory_store.search.answer.previews import after_heading
 from memory_store.store import MemoryStore
 
 
@@ -434,5 +435,13 @@ def test_a_preview_of_mail_begins_with_the_message_or_where_its_head_answers(
     store.add(f"{head}The trailer needs tyres. {'It is old and heavy. ' * 20}", type="message")
     (row,) = store.search("trailer tyres", mode="keyword").rows
     assert row.preview.startswith("The trailer needs tyres.")
+    assert row.passages[0].place == "from Mina"
     (row,) = store.search("mina", mode="keyword").rows
     assert "Mina" in row.preview
+    short = store.add(f"{head.replace('Mina <', '<')}The bill is paid.", type="message")
+    (row,) = store.search("bill", mode="keyword").rows
+    assert (row.preview, row.passages[0].place) == (short.text, "from mina@example.org")
+    assert [after_heading(short.text, "", marks) for marks in ((), [(6, 9)])] == [
+        short.text.index("The bill"),
+        0,
+    ]

@@ -6,14 +6,14 @@ Boundary: reads opened text; what leaves is what the caller may read anyway.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from memory_store.plain_text import heading_words
 from memory_store.records import Memory, Passage, base_type
-from memory_store.search.answer.section import section
+from memory_store.search.answer.section import MAIL_HEAD, section
 from memory_store.search.candidates import Scored
 from memory_store.search.reranking.cross_encoder import around as near
 from memory_store.text.chunks import Span
@@ -38,7 +38,6 @@ _SENTENCE_END = re.compile(rf"[.!?…][\"')\]”»]?(?=\s)|[。！？]|(?<=\S)(?
 """Where a sentence, a paragraph or an item of a list ends."""
 _NUMBER = re.compile(r"[ \t]*\d+\.")  # of a list, which is no sentence
 
-_MAIL_HEAD = re.compile(r"(?:(?:From|To|Cc|Date): [^\n]*\n)+\n")
 _LAST_HEADING = re.compile(r"\n#{1,6} [^\n]*\Z")
 _HEADING = re.compile(r"\s*#{1,6}[ \t]+([^\n]*)\n(?:[ \t]*\n)*(?=[ \t]*\S)")
 
@@ -143,11 +142,15 @@ def _code_preview(memory: Memory, matcher: Marker, known: FileSymbols | None) ->
     return Preview(passage, complete=len(part) == len(text), place=place)
 
 
-def after_heading(text: str, title: str) -> int:
-    """Where ``text`` goes on after a leading Markdown heading that only repeats ``title``.
+def after_heading(text: str, title: str, marks: Sequence[Sequence[int]] = ()) -> int:
+    """Where ``text`` goes on after a leading Markdown heading that only repeats ``title``, or after
+    the head of a mail that holds none of the ``marks``.
 
     0 without such a heading, and where nothing follows it.
     """
+    mail = MAIL_HEAD.match(text)
+    if mail is not None and mail.end() < len(text):
+        return 0 if any(start < mail.end() for start, _ in marks) else mail.end()
     found = _HEADING.match(text)
     if found is None or not title.strip():
         return 0
@@ -181,7 +184,7 @@ def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
             at = at if best - near_it >= CLEARLY_MORE else liked[0] + inside
     if at is None:
         at = liked[0] if liked else 0
-    head = _MAIL_HEAD.match(text)
+    head = MAIL_HEAD.match(text)
     if head is not None and 0 < at < head.end() and not matcher.spans(head[0]):
         at = head.end()  # not in the middle of a line of it
     return _from_a_beginning(text, at)
