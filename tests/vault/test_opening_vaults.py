@@ -65,8 +65,10 @@ def test_wrong_secrets_are_named_by_kind_and_never_shown(
         MemoryStore.open(path, key_file=key_file)
     with pytest.raises(BadInputError, match="no recovery code"):
         MemoryStore.open(path, recovery_code="not one")
-    with pytest.raises(LockedError, match="no key was given"):
+    with pytest.raises(LockedError, match="no key was given: name its key_file, a passphrase"):
         MemoryStore.open(path)
+    with pytest.raises(NotAVaultError, match="no such file"):
+        MemoryStore.open(tmp_path / "nowhere.db")
 
 
 def test_a_vault_without_a_key_or_with_a_weak_one_is_not_made(tmp_path: Path) -> None:
