@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 from devices import Devices, held
 from msgspec.structs import replace
 
+from memory_store.crypto.keys import Argon2Parameters
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
+from memory_store.vault import passphrase_slots
 from memory_store.vault.bundles import (
     HEADER,
     KEYS,
@@ -26,6 +29,7 @@ from memory_store.vault.bundles import (
 )
 from memory_store.vault.key_heads import Head, decoded, encoded
 from memory_store.vault.keyring import ROOT_SETTING, VAULT_SCOPE
+from memory_store.vault.slots import Slot
 
 NOTES = 150  # more than one part holds
 
@@ -138,6 +142,13 @@ FORGED: dict[str, Callable[[Head], Head]] = {
 }
 
 
+def put_there(drive: Path, vault: bytes, head: Head, digest: bytes) -> None:
+    epoch = max(number for scope, number, _ in head.keys if scope == VAULT_SCOPE)
+    header = HEADER.pack(MAGIC, KEYS, vault, epoch, bytes(8), 1, 2)
+    parts = (LENGTH.pack(len(one)) + one for one in (encoded(head), digest))
+    (drive / "forged.sealed").write_bytes(b"".join((header, *parts)))
+
+
 @pytest.mark.parametrize("kind", FORGED)
 def test_keys_that_a_stranger_put_there_are_named_and_stop_nothing(
     store: MemoryStore, phone: MemoryStore, devices: Devices, kind: str
@@ -147,14 +158,37 @@ def test_keys_that_a_stranger_put_there_are_named_and_stop_nothing(
     (true,) = (one for one in found_in(devices.drive)[0] if one.kind == KEYS)
     content, digest = content_of_keys(true)
     forged = FORGED[kind](decoded(content))
-    epoch = max(number for scope, number, _ in forged.keys if scope == VAULT_SCOPE)
-    header = HEADER.pack(MAGIC, KEYS, true.vault, epoch, bytes(8), 1, 2)
-    parts = (LENGTH.pack(len(one)) + one for one in (encoded(forged), digest))
-    (devices.drive / "forged.sealed").write_bytes(b"".join((header, *parts)))
+    put_there(devices.drive, true.vault, forged, digest)
     store.add("A note.")
     reports = devices.sync(store, phone)
     assert all(one.ignored and "forged.sealed: " in one.ignored[0] for one in reports)
     assert held(phone) == held(store)
+
+
+@pytest.mark.parametrize("kind", ["a later root key", "later keys"])
+def test_no_passphrase_is_tried_on_keys_that_a_stranger_put_there(
+    store: MemoryStore, devices: Devices, kind: str
+) -> None:
+    """Each try takes a third of a second, as many as the stranger likes."""
+    devices.sync(store)
+    (true,) = (one for one in found_in(devices.drive)[0] if one.kind == KEYS)
+    content, digest = content_of_keys(true)
+    forged = FORGED[kind](decoded(content))
+    costly = Slot(
+        "",
+        0,
+        "passphrase",
+        passphrase_slots.written(Argon2Parameters()),
+        bytes(16),
+        bytes(32),
+        b"x",
+    )
+    slots = tuple(replace(costly, id=str(number)) for number in range(60))
+    put_there(devices.drive, true.vault, replace(forged, slots=slots), digest)
+    began = time.process_time()
+    report = store.sync_with_folder(devices.drive, embed=False, answer="four small grey herons")
+    assert time.process_time() - began < 5
+    assert "forged.sealed: " in report.ignored[0]
 
 
 def test_a_conflicted_copy_is_taken_once_and_stands_in_for_a_damaged_one(

@@ -47,13 +47,7 @@ from memory_store.vault.opened_slots import OpenedSlot, open_root, reopened
 from memory_store.vault.settings import Settings, write_settings
 from memory_store.vault.slots import Secret, insert_slots
 from memory_store.vault.storage import Storage
-from memory_store.vault.sync_state import (
-    DO_NOT_FOLLOW,
-    State,
-    check_roots,
-    following,
-    read_state,
-)
+from memory_store.vault.sync_state import State, check_roots, following, read_state
 
 NEED_SECRET = (
     "the keys were replaced on another device: its passphrase or recovery code is needed once"
@@ -126,6 +120,7 @@ def adopt(copy: Copy, found: Sequence[Found], secrets: Sequence[Secret]) -> tupl
         if head.rank <= own:
             continue
         try:
+            _check_written_by_owner(vault, own[0], one, head, parts)
             with closing(in_memory(head)) as storage, storage.transaction():
                 opening = _opening(vault, head, secrets)
                 theirs, settings, slot = opened_head(storage, opening)
@@ -133,9 +128,6 @@ def adopt(copy: Copy, found: Sequence[Found], secrets: Sequence[Secret]) -> tupl
                 mine = (own[0], vault.keyring.root)
                 check_roots(vault.vault, mine, head.roots, (head.rank[0], theirs.root))
         except WrongKeyError as error:
-            if not _vouched_for(vault, own[0], one, head, parts):
-                problems.append(f"{one.named}: {DO_NOT_FOLLOW}")
-                continue
             raise WrongKeyError(f"{NEED_SECRET} ({error})") from None
         except (TamperedError, FormatError, LockedError) as error:
             problems.append(f"{one.named}: {error}")
@@ -150,26 +142,22 @@ def adopt(copy: Copy, found: Sequence[Found], secrets: Sequence[Secret]) -> tupl
     return False, problems
 
 
-def _vouched_for(
+def _check_written_by_owner(
     vault: WholeVault, generation: int, one: Found, head: Head, parts: list[bytes]
-) -> bool:
-    """Whether the owner's key of this vault says that keys are the owner's, which no secret that is
-    at hand opens: or anyone could have every device ask for one, and exchange nothing."""
+) -> None:
+    """Raise TamperedError, FormatError unless the owner's key of this vault says that keys are the
+    owner's. Before a secret is tried on them, or asked for: or anyone could have every device ask
+    for one, spend hours on it, and exchange nothing."""
     root = vault.keyring.root
+    if head.rank[0] > generation:
+        following(vault.vault, (generation, root), head.roots, head.rank[0])
+        return
+    with closing(in_memory(head)) as storage:
+        theirs = WholeKeyring.unlock(storage, vault.vault, OWNER, SecretKey(root.buffer))
     try:
-        if head.rank[0] > generation:
-            following(vault.vault, (generation, root), head.roots, head.rank[0])
-            return True
-        with closing(in_memory(head)) as storage:
-            copied = SecretKey(root.buffer)
-            theirs = WholeKeyring.unlock(storage, vault.vault, OWNER, copied)
-        try:
-            bundles.check_keys(one, theirs.of(VAULT_SCOPE), parts)
-        finally:
-            theirs.wipe()
-    except (TamperedError, FormatError):
-        return False
-    return True
+        bundles.check_keys(one, theirs.of(VAULT_SCOPE), parts)
+    finally:
+        theirs.wipe()
 
 
 def _opening(
