@@ -21,6 +21,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import median
 
+from memory_store.access import KEY_HOLDER
+from memory_store.sql.functions import StoreAndGrants, register
+from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 
 QUESTIONS = (
@@ -30,6 +33,15 @@ QUESTIONS = (
     "how are cookies signed",
 )
 ADDED = "added_by_the_other_branch"
+STATEMENTS = (
+    "select * from code_symbols limit 101",
+    "select file, line from code_symbols where kind = 'class' limit 101",
+    'select * from code_symbols order by "references" desc limit 20',
+    "select kind, count(*) from code_symbols group by kind",
+    f"select * from code_references where name = '{ADDED}'",
+    "select * from code_references limit 101",
+    "select * from code_symbols",
+)
 
 
 def drawn(files: int, folder: Path) -> Path:
@@ -99,6 +111,18 @@ def asked_for(store: MemoryStore, symbol: str) -> list[str]:
     return [*dict.fromkeys((*[symbol] * (symbol in every), *drawn_names))]
 
 
+def selected(store: MemoryStore) -> Iterator[tuple[str, float]]:
+    """Each of the statements, the second time that it is run."""
+    connection = sqlite3.connect(":memory:")
+    register(connection, lambda named: StoreAndGrants(store, KEY_HOLDER))
+    for statement in STATEMENTS:
+        for turn in range(2):
+            seconds = spent(lambda sql=statement: connection.execute(sql).fetchall())
+            if turn:
+                yield statement, seconds
+    connection.close()
+
+
 def figures(tree: Path, folder: Path, symbol: str, changed: int) -> Iterator[tuple[str, float]]:
     """What was done, and its seconds."""
     path, key_file = folder / "vaults" / "code.db", folder / "keys" / "key"
@@ -117,6 +141,8 @@ def figures(tree: Path, folder: Path, symbol: str, changed: int) -> Iterator[tup
             yield f"symbols({name!r})", later
         known = median(spent(lambda: store.exists("Popen")) for _ in range(20))
         yield "exists('Popen')", known
+        yield f"symbols: {len(store.code.every_symbol(counted=False)):,}", 0.0
+        yield from selected(store)
         for question in QUESTIONS:
             store.search(question, mode="keyword")
             times = [spent(lambda q=question: store.search(q, mode="keyword")) for _ in range(5)]
@@ -142,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ):
             git(tree, *words)
         for what, seconds in figures(tree, folder, given.symbol, given.changed):
-            print(f"{what:<48}{f'{seconds * 1_000:,.1f} ms' if seconds else ''}")
+            print(f"{what:<70}{f'{seconds * 1_000:,.1f} ms' if seconds else ''}")
     return 0
 
 

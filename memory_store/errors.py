@@ -72,6 +72,14 @@ class NotFoundError(MemoryStoreError):
     """No memory, collection or file of that name (CLI exit 1, HTTP 404)."""
 
 
+class DeletedError(NotFoundError):
+    """The memory is in the trash, for a caller who may read it there."""
+
+    def __init__(self, memory_id: str, deleted: str) -> None:
+        super().__init__(f"memory {memory_id} was deleted on {deleted[:10]}, and is in the trash")
+        self.memory_id = memory_id
+
+
 class NotAVaultError(MemoryStoreError):
     """The file is missing, not SQLite, or holds no vault (CLI exit 1, HTTP 404)."""
 

@@ -26,7 +26,7 @@ from memory_store.key_lookup import PASSPHRASE_VARIABLE, key_in_environment
 from memory_store.late_vectors import BackgroundEmbedding
 from memory_store.paths import KEY_FILE_VARIABLE, file_of
 from memory_store.plain_text import ATTRIBUTES as ATTRIBUTE_LIST
-from memory_store.plain_text import heading_words
+from memory_store.plain_text import BLOCK_NAME, heading_words
 from memory_store.records.code import (
     CodeContext,
     CodeImpact,

@@ -38,8 +38,8 @@ from memory_store.paths import KEY_FILE_VARIABLE
 TRIES = 3
 PASSPHRASE_VARIABLE = "MEMORY_STORE_PASSPHRASE"
 NOT_SHARED = (
-    "Lost yours? The recovery code opens the vault, typed where the passphrase is asked for. Your "
-    "passphrase opens another person's vault only while something in it is shared with you"
+    "Lost yours? The recovery code opens the vault, typed where the passphrase is asked for. "
+    "Another person's vault opens with your key only while something in it is shared with you"
 )
 """The file cannot say which: it holds keys only of persons with whom something is shared."""
 
@@ -97,7 +97,8 @@ def opened_by_first_key(
         raise refusals[0]
     raise LockedError(
         f"{database} is locked and no key was given: use --key-file PATH, set "
-        f"{KEY_FILE_VARIABLE} or {PASSPHRASE_VARIABLE}, or run it in a terminal to be asked"
+        f"{KEY_FILE_VARIABLE} or {PASSPHRASE_VARIABLE}, or run it in a terminal to be "
+        "asked; memory-store unlock asks once"
     )
 
 
@@ -109,6 +110,13 @@ def key_in_environment() -> bool:
 def keyring_may_open(path: Path) -> bool:
     """Whether asking the operating system's keyring for the vault's key can help. Asks nothing."""
     return not key_in_environment() and find_spec("keyring") is not None and _has_keyring_slot(path)
+
+
+def has_passphrase(path: Path) -> bool:
+    """Whether a passphrase opens the vault."""
+    from memory_store.vault.slots import PASSPHRASE
+
+    return PASSPHRASE in _slot_kinds(path)
 
 
 def take_passphrase() -> str | None:
@@ -162,12 +170,18 @@ class _Ways(Generic[Store]):
 
 def _has_keyring_slot(database: Path) -> bool:
     """Whether asking the OS keyring can help: asking may open a dialogue."""
-    from memory_store.vault.slots import KEYRING, list_slots
+    from memory_store.vault.slots import KEYRING
+
+    return KEYRING in _slot_kinds(database)
+
+
+def _slot_kinds(database: Path) -> set[str]:
+    from memory_store.vault.slots import list_slots
     from memory_store.vault.storage import Storage
     from memory_store.vault.storage.file_access import file_access
 
     connection = Storage.open(database, read_only=True, access=file_access(database))
     try:
-        return any(slot.kind == KEYRING for slot in list_slots(connection))
+        return {slot.kind for slot in list_slots(connection)}
     finally:
         connection.close()

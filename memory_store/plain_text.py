@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
@@ -16,6 +16,8 @@ from typing import NamedTuple
 HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(?=\S)", re.MULTILINE)
 GAP = re.compile(r"\n(?:[ \t]*\n)+")  # after a heading: its words stand on a line of their own
 TABLE_RULE = frozenset("|-: \t")
+BARS = re.compile(r"(?:[ \t]*(?<!\\)\|)+[ \t]*")  # also around cells of a table that are empty
+EMPTY_LINES = re.compile(r"(?<=\n)(?:[ \t]*\n){2,}")
 RULES = (frozenset("-"), frozenset("*"), frozenset("_"))
 EMPHASIS = re.compile(
     r"(?<![\w*\\])(?P<stars>\*{1,3})(?=[^\s*])[^*\n]{1,400}(?<=[^\s*])(?P=stars)(?![\w*])"
@@ -44,6 +46,11 @@ CODE = re.compile(
 """A fenced block, or what stands in backticks."""
 ATTRIBUTES = re.compile(r"(?<![ \t])[ \t]*\{:?[ \t]*[#.][^\W\d][^{}\n]{0,400}\}")
 """An attribute list, ``{ #anchor .class }``, as Python-Markdown, Pandoc and kramdown read it."""
+BLOCK_NAME = re.compile(
+    r"(?:(?<=\S)[ \t]{1,20}|^)\^(?=[\d-]{0,100}[^\W\d]|\d{6}[ \t]{0,20}$)[\w-]{1,100}[ \t]{0,20}$",
+    re.MULTILINE,
+)
+"""``^name`` at the end of a block, by which Obsidian's links name it."""
 ESCAPE = re.compile(r"\\(?=[\[\]_*#`<>~|])")
 """What keeps a sign of Markdown from being one: editors write it before brackets and in names."""
 RST_LINE = re.compile(
@@ -54,9 +61,10 @@ RST_LINE = re.compile(
 """What reStructuredText says to programs: the line under a title, a target, a directive's name."""
 RST_ROLE = re.compile(r"(?<![\w:]):[a-zA-Z][\w:+.-]{0,40}:(?=`[^`\n])")
 RST_LINK = re.compile(r"`(?P<said>[^`<\n]{0,400}?)[ \t]{0,4}(?:<[^`<>\n]{1,1000}>)?`__?(?!\w)")
-GONE = (COMMENT, ATTRIBUTES, QUOTE, ESCAPE, RST_LINE, RST_ROLE)
+GONE = (COMMENT, ATTRIBUTES, BLOCK_NAME, QUOTE, ESCAPE, RST_LINE, RST_ROLE)
 """Marks that leave nothing; reStructuredText's lines under titles Markdown has, too."""
 DOUBLE_TICKS = re.compile(r"(?<!`)(`{2,4}) ?([^`\n]{1,400}?) ?\1(?!`)")
+TASK = re.compile(r"^[ \t]*(?P<mark>[-*+] \[(?P<box>[ xX])\] )(?=\S)", re.MULTILINE)
 STARTS = re.compile(
     r"\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|>|`{3}|~{3}|\||[=~^\"'+]{3,}\s*\Z)| {4}|\t"
 )
@@ -78,13 +86,18 @@ class Edit(NamedTuple):
 
 @dataclass(frozen=True)
 class Plain:
-    """A text without its marks; ``edits`` are those that made it, in order, none overlapping."""
+    """A text without its marks; ``edits`` are those that made it, in order, none overlapping.
+
+    Where they were made to what others had made, ``first`` is that.
+    """
 
     text: str
     edits: Sequence[Edit]
+    first: Plain | None = None
 
     def place(self, position: int) -> int:
         """Where a position of the original is now; within what was cut, where that was."""
+        position = self.first.place(position) if self.first is not None else position
         before = bisect_right(self._starts, position - 1)
         if not before:
             return position
@@ -128,17 +141,31 @@ def heading_words(heading: str) -> str:
 
 def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> Plain:
     """``text`` without the marks of headings, emphasis, links, quotes and tables, and without
-    escapes, comments and attribute lists; hard-wrapped lines are joined.
+    escapes, comments and attribute lists; hard-wrapped lines are joined, and of empty lines in a
+    row one stays.
 
-    Lists keep their lines, and nothing of the ``kept`` spans (code) changes, which do not overlap.
-    ``also`` are edits of the caller's.
+    Lists keep their lines, tasks have a box, and nothing of the ``kept`` spans (code) changes,
+    which do not overlap. ``also`` are edits of the caller's.
     """
-    untouched, passed = sorted(kept), 0  # how many of them end before the edit
-    edits: list[Edit] = []
+    untouched = sorted(kept)
+    marks = (_gone, _tasks, _headings, _links, _rst_links, _tables, _emphasis, _joints)
+    edits = sorted({*also, *chain.from_iterable(found(text) for found in marks)})
+    plain = _edited(text, edits, untouched)
+    if not EMPTY_LINES.search(plain.text):
+        return plain
+    moved = [(plain.place(start), plain.place(end)) for start, end in untouched]
+    gaps = [Edit(*found.span(), "\n") for found in EMPTY_LINES.finditer(plain.text)]
+    return replace(_edited(plain.text, gaps, moved), first=plain)
+
+
+def _edited(text: str, edits: Iterable[Edit], untouched: Sequence[Span]) -> Plain:
+    """``text`` with those edits made that are not within what stays as it is, nor within the
+    edit before; both are in order."""
+    passed = 0  # how many of them end before the edit
+    made: list[Edit] = []
     parts: list[str] = []
     position = 0
-    marks = (_gone, _headings, _links, _rst_links, _tables, _emphasis, _joints)
-    for edit in sorted({*also, *chain.from_iterable(found(text) for found in marks)}):
+    for edit in edits:
         while passed < len(untouched) and untouched[passed][1] <= edit.start:
             passed += 1
         within = passed < len(untouched) and untouched[passed][0] < edit.end
@@ -146,8 +173,8 @@ def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> 
             continue
         parts += [text[position : edit.start], edit.text]
         position = edit.end
-        edits.append(edit)
-    return Plain("".join([*parts, text[position:]]), edits)
+        made.append(edit)
+    return Plain("".join([*parts, text[position:]]), made)
 
 
 def _headings(text: str) -> Iterator[Edit]:
@@ -161,6 +188,11 @@ def _headings(text: str) -> Iterator[Edit]:
 
 def _gone(text: str) -> Iterator[Edit]:
     yield from (Edit(*found.span()) for marks in GONE for found in marks.finditer(text))
+
+
+def _tasks(text: str) -> Iterator[Edit]:
+    for found in TASK.finditer(text):
+        yield Edit(*found.span("mark"), "☐ " if found["box"] == " " else "☑ ")
 
 
 def _links(text: str) -> Iterator[Edit]:
@@ -199,7 +231,8 @@ def _rst_links(text: str) -> Iterator[Edit]:
 
 
 def _tables(text: str) -> Iterator[Edit]:
-    """The lines under a table's head and between parts go, and the bars around a row."""
+    """The lines under a table's head and between parts go, and so do the bars around a row. Between
+    its cells a dot stands. The first or last row may be cut."""
     start = 0
     for line in text.split("\n"):
         end = start + len(line)
@@ -207,11 +240,12 @@ def _tables(text: str) -> Iterator[Edit]:
         table_rule = "--" in cells and "|" in cells and TABLE_RULE.issuperset(cells)
         if table_rule or (len(cells) > 2 and frozenset(cells) in RULES):
             yield Edit(start, min(end + 1, len(text)))
-        elif len(cells) > 2 and cells[0] == cells[-1] == "|":
-            row = cells[1:-1].strip()
-            at = line.index(row) if row else 0
-            yield Edit(start, start + at)
-            yield Edit(start + at + len(row), end)
+        elif len(cells) > 2 and (
+            (cells[0] == "|" and "|" in cells[1:]) or (not start and cells[-1] == "|")
+        ):
+            for bars in BARS.finditer(text, start, end):
+                inside = bars.start() > start and bars.end() < end
+                yield Edit(*bars.span(), " · " if inside else "")
         start = end + 1
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_store.plain_text import CODE, plainly, without_marks
+from memory_store.plain_text import CODE, Plain, plainly, without_marks
 
 PIECES = [
     "# ",
@@ -49,8 +49,12 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
             "For the boat:\n- a rope\n- a lamp\n  with oil",
             "For the boat:\n- a rope\n- a lamp with oil",
         ),
-        ("| port | tide |\n|---|:--:|\n| Hook | six |", "port | tide\nHook | six"),
-        ("One.\n\n---\n\nTwo.", "One.\n\n\nTwo."),
+        ("| port | tide |\n|---|:--:|\n| Hook | six |", "port · tide\nHook · six"),
+        ("| port | | tide |\n| Hook \\| six |\n| Den", "port · tide\nHook | six\n| Den"),
+        ("tide. |\n| Hook | at six, or", "tide.\nHook · at six, or"),
+        ("cat a |\nless, or |x|", "cat a less, or |x|"),
+        ("One.\n\n---\n\nTwo.", "One.\n\nTwo."),
+        ("One.\n\n![[map.png]]\n\n%% later %%\n\nTwo.", "One.\n\nTwo."),
         ("snake_case_name, 2*3*4 and x * y", "snake_case_name, 2*3*4 and x * y"),
         ("#hashtag stays", "#hashtag stays"),
         ("See [the plan](plan.md 'x') and [[Plan|it]].", "See the plan and it."),
@@ -58,6 +62,8 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
         ("Map: ![[a/map.png#outline|100]]\nor [[map.png]]", "Map:  or map.png"),
         ("![[Ferry]] or [[Ferry#Out]] or [[#Out]]", "Ferry or Ferry › Out or Out"),
         ("![[Ferry#^b15695]], [[Ferry#^a|it]]", "Ferry, it"),
+        ("- [ ] Rope\n* [x] Lamp\n- [x](y)", "☐ Rope\n☑ Lamp\n- x"),
+        ("Out at six. ^b15695\n- x ^2\n\n^the-end", "Out at six.\n- x ^2\n\n"),
         ("> [!tip]- Early\n> Go at five.", "Early\nGo at five."),
         ("Seven.<!-- or six --> %%ask%%", "Seven. "),
         (r"\[`b17`] of total\_size, \*not\* em", "[`b17`] of total_size, *not* em"),
@@ -88,13 +94,20 @@ def test_a_link_that_a_preview_cuts_has_no_marks(text: str, shown: str) -> None:
 @given(TEXTS)
 def test_every_character_that_stays_is_where_it_is_configured_to_be(text: str) -> None:
     plain = plainly(text)
-    cut = {at for edit in plain.edits for at in range(edit.start, edit.end)}
     for at, character in enumerate(text):
-        if at not in cut:
+        if not _is_cut(plain, at):
             assert plain.text[plain.place(at)] == character
     places = [plain.place(at) for at in range(len(text) + 1)]
     assert places == sorted(places)
     assert places[-1] == len(plain.text)
+
+
+def _is_cut(plain: Plain, at: int) -> bool:
+    if plain.first is not None:
+        if _is_cut(plain.first, at):
+            return True
+        at = plain.first.place(at)
+    return any(edit.start <= at < edit.end for edit in plain.edits)
 
 
 @given(TEXTS, st.integers(0, 60), st.integers(0, 60))
@@ -137,3 +150,9 @@ def test_each_code_block_is_looked_at_a_few_times_however_many_there_are() -> No
         plain = plainly(text, kept)
         assert plain.text == " ".join(["a `*b*`"] * blocks) + "\n"
         assert 0 < looks <= 20 * blocks
+
+
+def test_code_keeps_its_empty_lines_and_around_it_one_is_left() -> None:
+    text, marks = without_marks("One.\n\n\n\n```\na\n\n\n\nb\n```\n\n\n\nTwo.", [(26, 29)])
+    assert text == "One.\n\na\n\n\n\nb\n\nTwo."
+    assert [text[start:end] for start, end in marks] == ["Two"]

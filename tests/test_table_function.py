@@ -10,7 +10,9 @@ import importlib
 import subprocess
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+from operator import itemgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any, ClassVar
@@ -19,6 +21,7 @@ import pytest
 
 from memory_store.errors import BadInputError
 from memory_store.sql.table_function import (
+    Asked,
     TableFunctionUnavailable,
     add_table_function,
     why_unavailable,
@@ -45,10 +48,12 @@ class Numbers:
         "options": None,
     }
 
+    heeds: ClassVar[Sequence[str]] = ()
+
     def __init__(self) -> None:
         self.asked: list[tuple[Any, Any]] = []
 
-    def rows(self, query: Any, options: Any) -> Sequence[tuple[Any, ...]]:
+    def rows(self, asked: Asked, query: Any, options: Any) -> Sequence[tuple[Any, ...]]:
         self.asked.append((query, options))
         if query is None:
             return []
@@ -64,9 +69,52 @@ class Letters:
     name = "letters"
     columns: ClassVar[dict[str, str]] = {"letter": "text"}
     parameters: ClassVar[dict[str, str | None]] = {"first": None}
+    heeds: ClassVar[Sequence[str]] = ()
 
-    def rows(self, first: Any) -> Sequence[tuple[Any, ...]]:
+    def rows(self, asked: Asked, first: Any) -> Sequence[tuple[Any, ...]]:
         return [(one,) for one in (first, "b", "a") if one]
+
+
+class Boats:
+    """A table function that heeds equalities and orders. It counts the rows that are made."""
+
+    name = "boats"
+    columns: ClassVar[dict[str, str]] = {"name": "text", "port": "text", "length": "integer"}
+    parameters: ClassVar[dict[str, str | None]] = {"at_least": None}
+    heeds = ("name", "port")
+    every: ClassVar[list[tuple[str, str, int]]] = [
+        (name, port, n % 7)
+        for n, (name, port) in enumerate(product(("Ada", "ada", "Zoë", "5", ""), ("Oslo", "Kiel")))
+    ]
+
+    def __init__(self) -> None:
+        self.asked: list[Asked] = []
+        self.made = 0
+
+    def rows(self, asked: Asked, at_least: Any) -> Iterable[tuple[Any, ...]]:
+        self.asked.append(asked)
+        places = {name: place for place, name in enumerate(self.columns)}
+        found = [
+            row
+            for row in self.every
+            if row[2] >= (at_least or 0)
+            and all(row[places[name]] == value for name, value in asked.equal.items())
+        ]
+        for name, descending in reversed(asked.order):
+            found.sort(key=itemgetter(places[name]), reverse=descending)
+        return Counted(self, found)
+
+
+class Counted:
+    """Rows that are counted when they are read."""
+
+    def __init__(self, boats: Boats, rows: list[tuple[Any, ...]]) -> None:
+        self.boats, self.rows = boats, rows
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        for row in self.rows:
+            self.boats.made += 1
+            yield row
 
 
 @pytest.fixture(params=modules(), ids=lambda module: module.__name__)
@@ -162,6 +210,71 @@ def test_order_by_rank_needs_no_sorting(ask: Any) -> None:
     assert sorts("select word from numbers where query in ('a', 'b') order by rank")
 
 
+@pytest.fixture
+def boats(connection: Any) -> Boats:
+    """The function ``boats``, beside a real table ``fleet`` of the same rows."""
+    boats = Boats()
+    add_table_function(connection, boats)
+    connection.execute("create table fleet (name text, port text, length integer)")
+    connection.executemany("insert into fleet values (?, ?, ?)", boats.every)
+    return boats
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from boats where name = 'Ada'",
+        "select * from boats where name = 'Ada' and port = 'Kiel' and length = 1",
+        "select * from boats where name = 'ada' collate nocase order by name, port",
+        "select * from boats where name = 5",
+        "select * from boats where name = null or name is null",
+        "select * from boats where name is 'Zoë' order by length",
+        "select * from boats where name = X'416461'",
+        "select * from boats where name in ('Ada', 'Zoë', 'none') order by port desc, name",
+        "select * from boats where name = 'Ada' or port = 'Kiel' order by name, port",
+        "select * from boats where name > 'Z' order by name, port limit 2 offset 1",
+        "select * from boats where not name = 'Ada' order by length desc, name desc, port limit 3",
+        "select * from boats order by name collate nocase, name, port",
+        "select * from boats order by length + 1, name, port",
+        "select port, count(*), max(length) from boats group by port order by 2, 1",
+        "select distinct port from boats order by port desc",
+        "select count(*), sum(length) from boats where port = 'Oslo'",
+        "select a.name, b.port from boats a join boats b on b.name = a.name order by 1, 2",
+        "select a.name, b.length from boats a left join boats b on b.name = a.port order by 1, 2",
+        "select name from boats where port = (select max(port) from boats) order by name desc",
+        "select name from boats union select port from boats order by 1",
+    ],
+)
+def test_what_is_heeded_gives_the_rows_of_a_real_table(ask: Any, boats: Boats, sql: str) -> None:
+    assert ask(sql) == ask(sql.replace("boats", "fleet"))
+
+
+def test_a_source_is_told_what_is_asked_and_makes_only_the_rows_that_are_read(
+    ask: Any, boats: Boats
+) -> None:
+    def told(sql: str) -> Asked:
+        boats.asked, boats.made = [], 0
+        ask(sql)
+        (one,) = boats.asked
+        return one
+
+    assert told("select length from boats(1) where name = 'Ada' and port like 'K%'") == Asked(
+        {"name": "Ada"}, (), frozenset({"name", "port", "length"})
+    )
+    assert boats.made == 1
+    order = (("length", True), ("name", False))
+    assert told("select port from boats order by length desc, name limit 2").order == order
+    assert boats.made == 2
+    assert told("select port from boats where name = 'x' collate nocase").equal == {}
+    assert told("select 1 from boats where name = 5").equal == {}
+    assert told("select 1 from boats order by name collate nocase").order == ()
+    assert told("select name from boats limit 1 offset 3").columns == {"name"}
+    assert boats.made == 4
+    boats.asked = []
+    ask("select b.port from questions as q cross join boats as b where b.name = q.text")
+    assert [one.equal for one in boats.asked] == [{"name": "boat"}, {"name": "storm"}]
+
+
 def test_a_view_may_ask(ask: Any) -> None:
     ask("create view boats as select * from numbers('boat', 2)")
     assert ask("select word from boats where rank = 2") == [("boat 2",)]
@@ -231,9 +344,10 @@ sqlite3 = importlib.import_module(sys.argv[1])
 class Numbers:
     name, columns = "numbers", {"rank": "integer", "word": "text"}
     parameters = {"query": None, "options": None}
+    heeds = ()
     def __init__(self, raises=None):
         self.raises = raises
-    def rows(self, query, options):
+    def rows(self, asked, query, options):
         if self.raises is not None:
             raise self.raises
         return [(n, f"{query} {n}") for n in range(int(options or 3))]
@@ -328,9 +442,9 @@ ORDEALS = {
             errors(connection, long, "interrupted")
         connection.set_progress_handler(None, 0)
         class Interrupting(Numbers):
-            def rows(self, query, options):
+            def rows(self, asked, query, options):
                 connection.interrupt()
-                return super().rows(query, options)
+                return super().rows(asked, query, options)
         source = Interrupting()
         add_table_function(connection, source)
         errors(connection, long, "interrupted")
@@ -339,11 +453,11 @@ ORDEALS = {
     """,
     "a search asks its own connection": """
         class Nested(Numbers):
-            def rows(self, query, options):
+            def rows(self, asked, query, options):
                 if query != "inner":
                     connection.execute("select * from numbers('inner')").fetchall()
                     connection.execute("pragma database_list").fetchall()
-                return super().rows(query, options)
+                return super().rows(asked, query, options)
         source = Nested()
         connection = connected(source)
         assert len(connection.execute("select * from numbers('a', 9)").fetchall()) == 9

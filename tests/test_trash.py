@@ -11,11 +11,21 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from memory_store.assistants.assistant import Assistant
+from memory_store.assistants.tools import call
+from memory_store.cli import main
 from memory_store.cli.backup import copy_vault
-from memory_store.errors import BadInputError, ConflictError, NotFoundError, TamperedError
+from memory_store.errors import (
+    BadInputError,
+    ConflictError,
+    DeletedError,
+    NotFoundError,
+    TamperedError,
+)
 from memory_store.records import MemoryChange
-from memory_store.scopes import Scope
+from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 
@@ -410,3 +420,38 @@ def test_one_who_is_killed_while_deleting_loses_nothing(
         store.undo()
     assert store.get(memory.id).text == "The lease ends in June."
     assert store.verify()["failures"] == []
+
+
+def test_a_deleted_memory_is_said_to_be_in_the_trash_while_it_is(store: MemoryStore) -> None:
+    memory = store.add("The lease ends in June.", title="Lease")
+    for work in (store.get, store.delete, store.links):
+        store.delete(memory.id)
+        for given in (memory.id, memory.id[:8], "Lease"):
+            with pytest.raises(DeletedError, match=f"memory {memory.id} was deleted on 20") as told:
+                work(given)
+            assert told.value.memory_id == memory.id
+        with pytest.raises(NotFoundError, match="no memory 'Lease'"):
+            store.get("Lease", refs=False)
+        store.trash.restore(memory.id)
+    store.collections.create("work")
+    store.delete(memory.id)
+    (other,) = (one.id for one in store.collections.list() if one.name == "work")
+    with pytest.raises(NotFoundError, match="no memory"):
+        store.limited_to(Scope.of([other])).get(memory.id)
+    store.trash.empty()
+    with pytest.raises(NotFoundError, match="no memory"):
+        store.get(memory.id)
+
+
+def test_commands_and_assistants_say_how_a_deleted_memory_is_put_back(
+    store: MemoryStore, key_file: Path
+) -> None:
+    memory = store.add("The lease ends in June.", title="Lease")
+    store.delete(memory.id)
+    restore = f"memory-store trash restore {store.path} {memory.id}"
+    options = [str(store.path), "Lease", "--key-file", str(key_file)]
+    result = CliRunner().invoke(main, ["get", *options])
+    assert (result.exit_code, result.output.endswith(f". To put it back: {restore}\n")) == (1, True)
+    assistant = Assistant(store.limited_to(EVERYTHING), "read", "helper")
+    with pytest.raises(NotFoundError, match=f"put it back: memory-store trash restore {memory.id}"):
+        call(assistant, "memory_read", {"ids": [memory.id]})

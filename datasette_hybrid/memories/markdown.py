@@ -32,6 +32,7 @@ from msgspec import Struct
 
 from memory_store.host import (
     ATTRIBUTE_LIST,
+    BLOCK_NAME,
     WIKI_LINK,
     Link,
     heading_name,
@@ -144,7 +145,8 @@ def _parser() -> MarkdownIt:
     parser.core.ruler.after("block", "anchors", _leave_out_anchors)
     parser.core.ruler.after("anchors", "title", _leave_out_title)
     parser.core.ruler.after("title", "callouts", _mark_callouts)
-    parser.core.ruler.after("callouts", "limits", _keep_limits)
+    parser.core.ruler.after("callouts", "block_names", _leave_out_block_names)
+    parser.core.ruler.after("block_names", "limits", _keep_limits)
     parser.core.ruler.push("layout", _lay_out)
     parser.core.ruler.push("headings", _link_headings)
     parser.core.ruler.push("notes", _link_notes)
@@ -332,6 +334,20 @@ def _leave_out_anchors(state: StateCore) -> None:
         begins = words.content.rfind("{") if token.type == "heading_open" else 0
         if begins > 0 and ATTRIBUTE_LIST.fullmatch(words.content[begins:]):
             words.content = words.content[:begins].rstrip()
+
+
+def _leave_out_block_names(state: StateCore) -> None:
+    """A ``^name`` at the end of a block is for links; a paragraph of it alone is none."""
+    shown: list[Token] = []
+    for token in state.tokens:
+        shown.append(token)
+        if token.type == "inline":
+            last = token.content.rfind("\n") + 1
+            if named := BLOCK_NAME.search(token.content, last):
+                token.content = token.content[: named.start()].rstrip()
+        elif token.type == "paragraph_close" and not shown[-2].content:
+            del shown[-3:]
+    state.tokens = shown
 
 
 def _leave_out_title(state: StateCore) -> None:

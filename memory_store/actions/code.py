@@ -40,7 +40,6 @@ from memory_store.records.code import (
     CodeOutline,
     CodeReference,
     CodeReferences,
-    CodeSymbol,
     CodeText,
     CodeUses,
     Dependant,
@@ -256,39 +255,6 @@ def context(
     """What a repository is, within a budget of tokens: its languages and folders, where it begins,
     which files are imported most, and which symbols are used most. Raises BadInputError."""
     return overview(repository_of(opened, collection), budget)
-
-
-@action(READ, writes=False, counts=lambda found: (0, len(found)))
-def every_symbol(opened: Opened, *, name: str | None = None) -> list[CodeSymbol]:
-    """Every definition, or those of a name, for tables; none where there is no source code."""
-    if not has_code(opened.vault):
-        return []
-    repository = repository_of(opened, ())
-    known = repository.known
-    if name is None:
-        found = [one for some in known.defined.values() for one in some]
-    else:
-        found = _named_or_none(known, name)[1]
-    return [repository.symbol(*one) for one in sorted(found, key=lambda one: (one[0], one[1].line))]
-
-
-@action(READ, writes=False, counts=lambda found: (0, len(found)))
-def every_use(opened: Opened, *, name: str | None = None) -> list[CodeReference]:
-    """Every line that uses a name which is defined here, or one such name, for tables."""
-    if not has_code(opened.vault):
-        return []
-    repository = repository_of(opened, ())
-    known = repository.known
-    names = [*known.used] if name is None else [_named_or_none(known, name)[0]]
-    return [use for one in names for use in _references(repository, one)]
-
-
-def _named_or_none(known: CodeFiles, name: object) -> tuple[str, list[tuple[int, Symbol]]]:
-    """What a name defines, as :func:`named` finds it; nothing where there is no such name."""
-    try:
-        return named(known, str(name))
-    except (NotFoundError, BadInputError):
-        return "", []
 
 
 def _references(repository: Repository, name: str) -> Iterator[CodeReference]:

@@ -34,7 +34,8 @@ class Repository(NamedTuple):
     opened: int
     files: int
 
-    def symbol(self, place: int, one: Symbol) -> CodeSymbol:
+    def symbol(self, place: int, one: Symbol, references: int | None = None) -> CodeSymbol:
+        """A definition as a record; how many lines use its name is looked up unless given."""
         file = self.known.files[place]
         return CodeSymbol(
             one.name,
@@ -45,7 +46,7 @@ class Repository(NamedTuple):
             one.end_line,
             one.signature,
             file.language,
-            self.known.lines_used(one.name),
+            self.known.lines_used(one.name) if references is None else references,
             self.names[file.collection],
             file.id,
         )

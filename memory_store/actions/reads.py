@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from memory_store.actions.action import Opened, action
 from memory_store.actions.collections import collection_ids
 from memory_store.dates import epoch, parse_moment, validity
-from memory_store.errors import BadInputError, NotFoundError, TamperedError
+from memory_store.errors import BadInputError, DeletedError, NotFoundError, TamperedError
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.index.topics import carriers, topic_counts
 from memory_store.records import (
@@ -36,7 +36,7 @@ from memory_store.records import (
 )
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
-from memory_store.vault import originals
+from memory_store.vault import originals, trash
 from memory_store.vault.audit_events import READ
 from memory_store.vault.heads import count_topics, find_by_ref, read_refs
 from memory_store.vault.keyring import CollectionKeys
@@ -58,15 +58,22 @@ Ordinals = npt.NDArray[np.int64]
 def resolve(vault: OpenVault, given: str, *, refs: bool = True) -> str:
     """The id of the memory that an id, its beginning or (``refs``) a ref names; opens no text.
 
-    Raises NotFoundError, also for memories of collections that this key may not read.
+    Raises NotFoundError, also for memories of collections that this key may not read; DeletedError
+    for one that it may read in the trash.
     """
     try:
         return resolve_id(vault.reader(), vault.keyring, given)
-    except NotFoundError:
-        if not refs:
-            raise
-    with vault.moment() as (storage, known):
-        return find_by_ref(storage, vault.keyring, given, known)
+    except NotFoundError as error:
+        missing = error
+    if refs:
+        try:
+            with vault.moment() as (storage, known):
+                return find_by_ref(storage, vault.keyring, given, known)
+        except NotFoundError as error:
+            missing = error
+    with vault.reader().reading() as storage:
+        gone = trash.find_deleted(storage, vault.keyring, given, by_words=refs)
+    raise DeletedError(gone.memory, gone.time) if gone is not None else missing
 
 
 def open_all(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:

@@ -27,9 +27,8 @@ from memory_store.session.writer import take_out, write_batch
 from memory_store.titles import shown_title
 from memory_store.vault import trash
 from memory_store.vault.audit_events import ERASE, READ, RESTORE
-from memory_store.vault.rows import SHORTEST_BEGINNING
 from memory_store.vault.storage import Storage
-from memory_store.vault.trash import BY_HAND, BY_TRASH, Change, Entry, is_deleted
+from memory_store.vault.trash import BY_HAND, BY_TRASH, Change, Entry, is_deleted, is_named
 
 NOTHING = "there is nothing to undo: no deletion or edit of this key is in the trash"
 
@@ -54,7 +53,7 @@ def listed(
     with vault.reader().reading() as storage:
         found = open_entries(vault, storage)
         if memory_id is not None:
-            found = [one for one in found if _is_named(one, memory_id)]
+            found = [one for one in found if is_named(one, memory_id)]
         if by is not None:
             found = [one for one in found if one.kept.by == by]
         newest = found[::-1][:limit]
@@ -71,11 +70,6 @@ def days(opened: Opened) -> int:
 def open_entries(vault: OpenVault, storage: Storage) -> list[Entry]:
     """What these keys may open, oldest first."""
     return trash.entries(storage, vault.keyring, vault.keyring.openable())
-
-
-def _is_named(entry: Entry, given: str) -> bool:
-    memory, wanted = entry.kept.memory, given.strip().lower()
-    return memory == given or (len(wanted) >= SHORTEST_BEGINNING and memory.startswith(wanted))
 
 
 def _shown(
@@ -159,7 +153,7 @@ def _changed_since(chosen: Sequence[Entry], every: Sequence[Entry]) -> frozenset
 
 def _named(vault: OpenVault, storage: Storage, entries: Sequence[Entry], given: str) -> list[Entry]:
     """The rows of memories whose id is, or begins as, what was given; else of that title."""
-    found = [one for one in entries if _is_named(one, given)]
+    found = [one for one in entries if is_named(one, given)]
     if found:
         return found
     heads = [trash.open_entry(storage, vault.keyring, one, text=False) for one in entries]
@@ -245,7 +239,7 @@ def empty(opened: Opened, ids: str | Iterable[str] = ()) -> int:
         with storage.transaction(vault.keyring):
             found = open_entries(vault, storage)
             named = [
-                _newest([one for one in found if _is_named(one, given)], given, None).kept.memory
+                _newest([one for one in found if is_named(one, given)], given, None).kept.memory
                 for given in wanted
             ]
             rows = [one.number for one in found if not wanted or one.kept.memory in named]

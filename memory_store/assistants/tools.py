@@ -25,7 +25,7 @@ from memory_store.assistants.answers import (
 from memory_store.assistants.arguments import Add, Find, Read, Start, Survey, Tasks, Update
 from memory_store.assistants.assistant import ORDER, RIGHTS, Access, Assistant, RefusedError
 from memory_store.assistants.reads import DATA
-from memory_store.errors import BadInputError, MemoryStoreError
+from memory_store.errors import BadInputError, DeletedError, MemoryStoreError, NotFoundError
 from memory_store.records.refusals import refusal
 
 
@@ -95,7 +95,11 @@ def call(assistant: Assistant, name: str, arguments: Mapping[str, Any] | None) -
     except msgspec.ValidationError as error:
         place, reason = refusal(error, tool.takes)
         raise BadInputError(f"{name}: {place or 'arguments'}: {reason}", "arguments") from None
-    answer: dict[str, Any] = msgspec.to_builtins(tool.work(assistant, given))
+    try:
+        answer: dict[str, Any] = msgspec.to_builtins(tool.work(assistant, given))
+    except DeletedError as error:
+        remedy = f"memory-store trash restore {error.memory_id}"
+        raise NotFoundError(f"{error}. The user can put it back: {remedy}") from None
     return answer
 
 

@@ -70,6 +70,7 @@ Heard = Callable[..., None]
 SO_FAR = "What was imported so far is kept: run it again to go on"
 MOST_NAMED = 10  # of what an import forgot, unless all of it is asked for
 SAME_NAMED = 3  # of what failed for one reason
+TO_NAME = "name it"  # in the reason of what is skipped until you do, and so is always named
 
 
 @vault_command("import", cls=ImportCommand)
@@ -92,7 +93,12 @@ SAME_NAMED = 3  # of what failed for one reason
 @click.option("--table", metavar="NAME", help="Table of a .db file to import")
 @click.option("--text-column", metavar="NAME", help="Column of that table that holds the text")
 @click.option("--dry-run", is_flag=True, help="Say what would be imported, change nothing")
-@click.option("--prune", is_flag=True, help="Forget memories whose source is gone")
+@click.option(
+    "--prune/--keep",
+    default=None,
+    help="Forget memories whose source is gone, or keep all (default: forget what left a Git work "
+    "tree by another commit)",
+)
 @click.option("--no-embed", is_flag=True, help="Keywords and topics only; reindex adds vectors")
 @click.option("--verbose", is_flag=True, help="Name all that was skipped or forgotten")
 @json_option("Print the report as JSON")
@@ -117,7 +123,8 @@ def import_(
     From folders: notes (.md .txt .rst .org …) and documents (.pdf .docx .xlsx .html .epub .eml …);
     what holds many records (.json .csv .db .mbox) when named or matched by --glob, an archive
     (.zip) when named; other kinds are skipped and counted. A renamed file keeps its memory; what
-    is gone is named, and kept until --prune. Without PATH every known source is imported again.
+    is gone is named, and kept until --prune; what another commit of a work tree lacks goes to the
+    trash, unless you say --keep. Without PATH every known source is imported again.
     Exit code 1 when a chosen file was invalid; everything else is kept.
     """
     from memory_store.cli.models import offer_model
@@ -326,7 +333,9 @@ def reindex(
 def _print_report(report: ImportReport, dry_run: bool, verbose: bool) -> None:
     print_reasons("failed", report.failures, verbose)
     print_reasons("warning", report.warnings, verbose)
-    print_reasons("skipped", report.skips, verbose, named=0)
+    to_name = [(name, why) for name, why in report.skips if TO_NAME in why]
+    print_reasons("skipped", to_name, verbose)
+    print_reasons("skipped", [one for one in report.skips if TO_NAME not in one[1]], verbose, 0)
     moved = [f"{old} is {new} now" for old, new in report.moved]
     print_names("renamed", moved, verbose)
     print_names("would be forgotten" if dry_run else "forgotten", report.forgotten, verbose)
@@ -340,6 +349,13 @@ def _print_report(report: ImportReport, dry_run: bool, verbose: bool) -> None:
         )
     if report.kinds and (dry_run or verbose):
         click.echo(f"by kind: {report.by_kind()}")
+    if report.followed and not dry_run:
+        files = "1 file" if report.followed == 1 else f"{report.followed:,} files"
+        click.echo(
+            f"in the trash: {files} that the commit of their work tree lacks (memory-store trash "
+            "restore brings one back, import --keep keeps them)",
+            err=True,
+        )
     if report.vanished:
         click.echo("to forget what is gone: the same import with --prune", err=True)
     if report.skips and not verbose:

@@ -27,6 +27,24 @@ INSTALL, DOCTOR = "install", "doctor"
 CLIENT_NAMES = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode", "zed")
 
 
+def _known_client(ctx: click.Context, param: click.Parameter, client: str | None) -> str | None:
+    """The name of an assistant. Raises BadInputError with those that may be meant."""
+    if client is None or client in CLIENT_NAMES or ctx.resilient_parsing:
+        return client
+    from difflib import get_close_matches
+
+    meant = [name for name in CLIENT_NAMES if name.startswith(client)]
+    meant = meant or get_close_matches(client, CLIENT_NAMES)
+    hint = (
+        f"did you mean {' or '.join(meant)}?" if meant else f"there are {', '.join(CLIENT_NAMES)}"
+    )
+    raise BadInputError(f"no assistant {client!r}: {hint}", "client")
+
+
+def _client_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in CLIENT_NAMES if name.startswith(incomplete)]
+
+
 class McpCommand(VaultCommand):
     """What an assistant's entry names is looked at wherever it is, also without a default vault."""
 
@@ -38,7 +56,13 @@ class McpCommand(VaultCommand):
 @click.command(cls=McpCommand)
 @database_argument
 @click.argument("action", required=False, type=click.Choice([INSTALL, DOCTOR]))
-@click.argument("client", required=False, type=click.Choice(CLIENT_NAMES))
+@click.argument(
+    "client",
+    metavar="[CLIENT]",
+    required=False,
+    callback=_known_client,
+    shell_complete=_client_names,
+)
 @click.option("--read-only", is_flag=True, help="It may search and read (the default)")
 @click.option("--write", is_flag=True, help="It may add, change and delete")
 @click.option("--append-only", is_flag=True, help="It may add, and change nothing")
@@ -69,6 +93,8 @@ def mcp(
     memory-store mcp install zed --print
     memory-store mcp doctor claude-code            # start it as claude-code does, and search
     memory-store mcp notes.db                      # what an assistant starts
+
+    An assistant is one of: claude-code, claude-desktop, codex, cursor, gemini, vscode, zed.
 
     The entry that install writes has absolute paths and no secret. The vault must open without a
     question: by a key file or the keyring.
@@ -191,7 +217,7 @@ def _install(
 
 def _key(database: Path, key_file: Path | None) -> list[str]:
     """The option that opens the vault without a question; nothing where the keyring does."""
-    from memory_store.configuration import chosen
+    from memory_store.configuration import chosen, typed_vault
     from memory_store.key_lookup import keyring_may_open
     from memory_store.paths import KEY_FILE_VARIABLE
 
@@ -210,6 +236,7 @@ def _key(database: Path, key_file: Path | None) -> list[str]:
         click.echo("It works as long as memory-store unlock keeps the vault open.", err=True)
         return []
     raise LockedError(
-        "an assistant cannot type a passphrase: run memory-store unlock first, each time; or give "
-        "it a key of its own with memory-store keys add, and name it with --key-file"
+        "an assistant cannot type a passphrase: run memory-store unlock first, each time; or make "
+        f"a key for it: memory-store keys add{typed_vault(database)} --new-key-file "
+        "~/keys/assistant.key, then this again with --key-file ~/keys/assistant.key"
     )

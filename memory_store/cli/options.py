@@ -30,7 +30,14 @@ from memory_store.cli.vault_argument import (
     VaultCommand,
     database_argument,
 )
-from memory_store.errors import BadInputError, LockedError, WrongKeyError
+from memory_store.configuration import typed_vault
+from memory_store.errors import (
+    BadInputError,
+    DeletedError,
+    LockedError,
+    NotFoundError,
+    WrongKeyError,
+)
 from memory_store.paths import named_as
 from memory_store.records import OPTIONS, TYPES
 
@@ -107,7 +114,11 @@ def with_store(function: Callable[..., None]) -> Callable[..., None]:
                     "puts it here.",
                     err=True,
                 )
-            function(store, **parameters)
+            try:
+                function(store, **parameters)
+            except DeletedError as error:
+                remedy = f"memory-store trash restore{typed_vault(store.path)} {error.memory_id}"
+                raise NotFoundError(f"{error}. To put it back: {remedy}") from None
 
     return key_options(command)
 
@@ -180,10 +191,11 @@ def unlocked(
             f"{database} is locked: --passphrase needs a terminal, or set {PASSPHRASE_VARIABLE}"
         )
     ask = (lambda: asked_passphrase(database)) if at_terminal() else None
-    return open_store(database, key_file=key_file, ask_passphrase=ask, refused=_try_again)
+    return open_store(database, key_file=key_file, ask_passphrase=ask, refused=refused)
 
 
-def _try_again(_: WrongKeyError) -> None:
+def refused(_: WrongKeyError) -> None:
+    """Say that what was typed opens nothing, before it is asked for again."""
     words = "That is neither the passphrase nor the recovery code. Try again; Ctrl-C stops."
     click.echo(words, err=True)
 

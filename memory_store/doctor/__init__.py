@@ -36,5 +36,5 @@ def examine(path: str | Path | None, store: MemoryStore | None, key: Check) -> l
     checks += [*installation.libraries(), *installation.extras(), models.expander()]
     checks += [*installation.folders(), installation.network(), *installation.keepers(), key]
     if path is not None:
-        checks += vault(vault_path(path), store)
+        checks += vault(vault_path(path), store, key)
     return checks

@@ -14,6 +14,7 @@ from memory_store.addresses import is_address
 from memory_store.configuration import typed_vault
 from memory_store.doctor.installation import Check, State
 from memory_store.errors import MemoryStoreError, ModelMismatchError, ModelUnavailableError
+from memory_store.key_lookup import has_passphrase
 
 if TYPE_CHECKING:
     from memory_store.actions.key_devices import DeviceKey
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
 
-def vault(path: Path, store: MemoryStore | None) -> list[Check]:
-    """The file, and the opened store behind it when there is one."""
+def vault(path: Path, store: MemoryStore | None, key: Check | None = None) -> list[Check]:
+    """The file, and the opened store behind it when there is one; ``key`` says what was given."""
     from memory_store.vault.storage.schema import check_is_vault
 
     try:
@@ -34,8 +35,18 @@ def vault(path: Path, store: MemoryStore | None) -> list[Check]:
     checks = [Check("vault", "ok", str(path.resolve())), *mode, *_device_keys(path)]
     if store is not None:
         return [*checks, *_opened(path, store)]
-    locked = Check("unlocked", "missing", "no key fits", "no search", "give --key-file PATH")
-    return [*checks, locked]
+    return [*checks, _locked(path, key)]
+
+
+def _locked(path: Path, key: Check | None) -> Check:
+    """A passphrase that was not given is nothing that is missing."""
+    effect = "what the vault holds was not examined"
+    if not has_passphrase(path):
+        return Check("unlocked", "missing", "no key fits", effect, "give --key-file PATH")
+    remedy = f"memory-store doctor{typed_vault(path)} --passphrase"
+    if key is not None and key.state == "ok":
+        return Check("unlocked", "missing", "the key given does not fit", effect, remedy)
+    return Check("unlocked", "off", "no passphrase was given", effect, remedy)
 
 
 def _file_mode(path: Path) -> Check:

@@ -136,6 +136,16 @@ def blobs(top: Path) -> Mapping[str, bytes]:
     return files
 
 
+def left(top: Path, commit: str) -> frozenset[str]:
+    """The files, by their paths, that a commit has and that Git tracks no more in a work tree: by
+    another commit that is checked out, or as staged. None where Git has no answer."""
+    if not _COMMIT.fullmatch(commit):
+        return frozenset()
+    words = ("diff-index", "--cached", "--no-renames", "--diff-filter=D", "--name-only", "-z")
+    said = answer(top, *words, commit, "--") or b""
+    return frozenset(os.fsdecode(said).split("\0")) - {""}
+
+
 def blob_id(data: bytes, length: int) -> bytes:
     """The id that Git gives to a file of these bytes, where its ids have so many bytes."""
     name = "sha256" if length == hashlib.sha256().digest_size else "sha1"

@@ -47,6 +47,8 @@ class ImportRequest(Struct, frozen=True, kw_only=True):
     Without ``paths``, and where no files are at hand, every known source is imported again with
     the options of its last import. ``all_files`` takes source code from every folder, and of a Git
     work tree also what is ignored, generated or large;
+    ``prune`` forgets what left its source, or (False) nothing; where that is not said, what left a
+    Git work tree with the commit that was imported, if there is a trash.
     ``blame`` asks Git who changed each part of it last. ``keep_originals`` seals each file as it
     is, too, but none with many records. ``differing`` is one of :data:`DIFFERING`.
     Raises BadInputError naming the field.
@@ -64,7 +66,7 @@ class ImportRequest(Struct, frozen=True, kw_only=True):
     table: str | None = None
     text_column: str | None = None
     dry_run: bool = False
-    prune: bool = False
+    prune: bool | None = None
     embed: bool = True
     differing: str = KEEP
 
@@ -137,7 +139,8 @@ class ImportJob(Struct, frozen=True, kw_only=True):
 class Counts(Struct):
     """What an import has done so far.
 
-    ``forgotten`` names memories that were pruned, ``vanished`` those whose records are gone.
+    ``forgotten`` names memories that were pruned, ``followed`` counts those of them that left a Git
+    work tree, and ``vanished`` names those whose records are gone.
     ``kinds`` counts what was imported or replaced, by kind. ``hints`` say what
     would make more of what was imported.
     """
@@ -146,6 +149,7 @@ class Counts(Struct):
     unchanged: int = 0
     replaced: int = 0
     forgotten: list[str] = field(default_factory=list)
+    followed: int = 0
     vanished: list[str] = field(default_factory=list)
     moved: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[tuple[str, str]] = field(default_factory=list)
@@ -183,6 +187,7 @@ class Counts(Struct):
             degraded=(*dict.fromkeys(self.hints), *degraded),
             ids=tuple(self._ids),
             forgotten=tuple(self.forgotten),
+            followed=self.followed,
             vanished=tuple(self.vanished),
             moved=tuple(self.moved),
             warnings=tuple(self.warnings),

@@ -70,6 +70,15 @@ class KnownRecord(Struct, frozen=True):
     origin: bytes | None
 
 
+class Gone(Struct, frozen=True):
+    """A memory that is gone from its source, how it is called, and the path of its file below the
+    source: empty of a row's, and of one that was edited here since."""
+
+    memory: str
+    name: str
+    file: str
+
+
 class Ledger:
     """What earlier imports left in the ledger of a collection, and what this one adds to it."""
 
@@ -230,10 +239,15 @@ class Ledger:
                 return memory, ref
         return None
 
+    def commit(self, path: str) -> str | None:
+        """The commit of a work tree when it was last imported from here."""
+        source = self.source_of(path)
+        return source.last.get("commit") if source is not None else None
+
     def gone(
         self, source: str, files: set[bytes], records: Mapping[bytes, set[bytes]]
-    ) -> dict[str, str]:
-        """Memories of a source whose file or record is gone, and where they were.
+    ) -> list[Gone]:
+        """Memories of a source whose file or record is gone, by where they were.
 
         ``files`` are the tags of all files that are still there, ``records`` the origins found in
         those that were read again. A file left out by other globs, but still there, is not
@@ -241,17 +255,18 @@ class Ledger:
         source cannot be listed.
         """
         missing = self._missing(source, files, records)
-        names: dict[str, str] = {}
+        found = list[Gone]()
         with self.vault.moment() as (storage, known):
             for row in storage.memories.rows([*missing]).values():
-                head, file = open_head(self.vault.keyring, row, known), missing[row.id]
+                head, (file, edited) = open_head(self.vault.keyring, row, known), missing[row.id]
                 at, ref = head["source"], head["ref"]
                 # None where the ref is a row's, or one that the note gave itself
                 path = Path(at, ref) if at and ref and self.file_tag(at, ref) == file else None
                 if file in records or path is None or not path.exists():
                     name = f"{at}: {ref or row.id}" if at else row.id
-                    names[row.id] = shown(path or name)
-        return names
+                    below = path is not None and at == source and not edited
+                    found.append(Gone(row.id, shown(path or name), ref if below else ""))
+        return sorted(found, key=lambda one: one.name)
 
     def forget(self, memories: Sequence[str]) -> None:
         """Delete memories that are gone from their source; a dry run deletes nothing."""
@@ -265,8 +280,9 @@ class Ledger:
 
     def _missing(
         self, source: str, files: set[bytes], records: Mapping[bytes, set[bytes]]
-    ) -> dict[str, bytes]:
-        """The memories whose record is gone or whose file was not seen, with the tag of the file.
+    ) -> dict[str, tuple[bytes, bool]]:
+        """The memories whose record is gone or whose file was not seen, with the tag of the file,
+        and whether they were edited here since.
 
         Only those count that the key of their own collection proves to have come from here.
         """
@@ -275,19 +291,20 @@ class Ledger:
             return {}
         keyring = self.vault.keyring
         rows = [
-            (memory, stored[0], stored[2])
+            (memory, stored[0], stored[2], proven.draft is None)
             for memory, collection, *stored in self.vault.reader().origins.of_source(
                 known.id, keyring.openable()
             )
             if (stored[2] in records or stored[2] not in files)  # else it is there, proven or not
-            and Origin.proven(keyring.of(collection), memory, self.collection, stored) is not None
+            and stored[2] not in self._renamed  # in a dry run it is still called as before
+            and (proven := Origin.proven(keyring.of(collection), memory, self.collection, stored))
         ]
         there = files
-        if any(file not in files for *_, file in rows):
+        if any(file not in files for *_, file, _ in rows):
             there = files | {self.file_tag(*name) for name in names_below(Path(source))}
         return {
-            memory: file
-            for memory, origin, file in rows
+            memory: (file, edited)
+            for memory, origin, file, edited in rows
             if (origin not in records[file] if file in records else file not in there)
         }
 

@@ -8,7 +8,7 @@ code that a second process reads, two of them), and goes on from there when it i
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ from memory_store.errors import BadInputError, LockedError, ModelUnavailableErro
 from memory_store.importing.batch import Batch
 from memory_store.importing.converters import process as converting
 from memory_store.importing.file_importer import FileImporter
-from memory_store.importing.git import commit_of
+from memory_store.importing.git import commit_of, left
 from memory_store.importing.job import ADD, Counts, ImportJob, ImportRequest
 from memory_store.importing.ledger import Ledger, known_sources
 from memory_store.importing.source_file import Failure, Found, Skip, SourceFile, refusal, shown
@@ -108,6 +108,7 @@ class _Import:
         with self.ledger.vault.gate.entered():
             for source in every:
                 self.ledger.expect(source)
+            imported = {source: self.ledger.commit(source) for source in every if commits[source]}
         files = list(_found_files(self.job, self.request, self.counts, importer.as_before))
         if any(file.kind == CODE for _, file in files) and not grammars.installed():
             self.counts.hints.append(NO_GRAMMARS)
@@ -124,7 +125,8 @@ class _Import:
         sources = [source for source in every if os.path.exists(source)]  # takes any name
         with self.ledger.vault.gate.entered():
             if self.job.gone:
-                self._look_for_gone(sources, {source for source, _ in files}, importer)
+                filled = {source for source, _ in files}
+                self._look_for_gone(sources, filled, importer, imported)
             if not self.request.dry_run:
                 self.ledger.remember(sources, self.counts.report().failures[before:], commits)
         self.job.progress("", len(files), len(files))
@@ -156,9 +158,16 @@ class _Import:
             self.counts.fail("", "the vault was locked: unlock it and upload the same again")
 
     def _look_for_gone(
-        self, sources: Sequence[str], filled: set[str], importer: FileImporter
+        self,
+        sources: Sequence[str],
+        filled: set[str],
+        importer: FileImporter,
+        imported: Mapping[str, str | None],
     ) -> None:
         """Name what left its source, and with ``prune`` forget it.
+
+        Unless that is refused, also what Git says has left a work tree since it was ``imported``
+        (by its commit), if there is a trash.
 
         Nothing of a source that cannot be listed today, nor of one that gave no file: an empty
         folder is more likely a disk that is not there.
@@ -172,10 +181,16 @@ class _Import:
                 continue
             try:
                 gone = self.ledger.gone(source, importer.seen_files, importer.seen_records)
-                if prune:
-                    self.ledger.forget([*gone])
-                named = self.counts.forgotten if prune else self.counts.vanished
-                named += sorted(gone.values())
+                forgotten = {*gone} if prune else set()
+                commit = imported.get(source)
+                if gone and commit and prune is None and self.ledger.vault.settings.trash:
+                    by_git = left(Path(source), commit)
+                    forgotten = {one for one in gone if one.file in by_git}
+                    self.counts.followed += len(forgotten)
+                self.ledger.forget([one.memory for one in forgotten])
+                for one in gone:
+                    named = self.counts.forgotten if one in forgotten else self.counts.vanished
+                    named.append(one.name)
             except OSError as error:
                 if not prune:  # the walk has named the folder
                     continue

@@ -48,7 +48,8 @@ class ImportReport(Struct, frozen=True):
 
     ``ids`` are those of the memories that were written, new or replaced, in the order in which
     they were: the first :data:`LISTED_IDS` of them. ``forgotten`` says of each pruned memory where
-    its source had it, ``vanished`` the same of those that are gone there and kept here. ``moved``
+    its source had it, ``followed`` how many of them left a Git work tree with the commit that was
+    imported, ``vanished`` the same of those that are gone there and kept here. ``moved``
     pairs the old with the new name of a file that was renamed; its memories count as replaced.
     ``warnings`` pair the name of what was imported all the same with what is wrong with it.
     ``kinds`` counts what was imported or replaced by what it was: a format (``Markdown``, ``PDF``),
@@ -66,6 +67,7 @@ class ImportReport(Struct, frozen=True):
     degraded: Sequence[str] = ()
     ids: Sequence[str] = ()
     forgotten: Sequence[str] = ()
+    followed: int = 0
     vanished: Sequence[str] = ()
     moved: Sequence[tuple[str, str]] = ()
     warnings: Sequence[tuple[str, str]] = ()

@@ -94,6 +94,16 @@ class CodeFiles:
         return self._lines_used[name]
 
     @cached_property
+    def line_counts(self) -> dict[str, int]:
+        """A name that is defined here → how many lines use it."""
+        counts = dict.fromkeys(self.defined, 0)
+        for file in self.files:
+            for name, lines in file.symbols.references.items():
+                if name in counts:
+                    counts[name] += len(lines)
+        return counts
+
+    @cached_property
     def noise(self) -> tuple[bool, ...]:
         """Whether each file is a test or an example, by its path."""
         return tuple(is_noise(file.path) for file in self.files)

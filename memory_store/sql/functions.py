@@ -13,14 +13,15 @@ import gc
 import operator
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct, json, to_builtins
 from msgspec.structs import replace
 
 from memory_store import access
 from memory_store.access import Grants
+from memory_store.actions.code_tables import OF_SYMBOLS, OF_USES, Rows
 from memory_store.errors import (
     BadInputError,
     BusyError,
@@ -33,7 +34,12 @@ from memory_store.errors import (
 from memory_store.records import RESULT_COLUMNS, SearchResponse, read_request
 from memory_store.records.code import CodeReference, CodeSymbol
 from memory_store.records.words import ExistsRequest
-from memory_store.sql.table_function import Cell, TableFunctionUnavailable, add_table_function
+from memory_store.sql.table_function import (
+    Asked,
+    Cell,
+    TableFunctionUnavailable,
+    add_table_function,
+)
 from memory_store.sqlite import sqlite3
 from memory_store.text.plain_json import read_json, write_json
 
@@ -63,6 +69,8 @@ OF_A_NAME: Mapping[str, str | None] = {"wanted": None}
 """The parameter of the functions on source code: their column ``name`` says what was found."""
 
 OVERDUE = 1.0  # seconds of searches that follow one another without a gap
+
+T = TypeVar("T")
 
 _lock = threading.Lock()
 _waiting = 0  # statements
@@ -184,8 +192,8 @@ class HybridFunctions:
                 {"query": "what to search for is missing", "options": None},
                 self._found,
             ),
-            _Table("code_symbols", CodeSymbol.__struct_fields__, OF_A_NAME, self._symbols),
-            _Table("code_references", CodeReference.__struct_fields__, OF_A_NAME, self._uses),
+            _CodeTable("code_symbols", CodeSymbol, OF_SYMBOLS, self._symbols),
+            _CodeTable("code_references", CodeReference, OF_USES, self._uses),
         )
         self._with_tables = table
         self._functions: tuple[tuple[str, Callable[..., Any], tuple[int, ...]], ...] = (
@@ -250,23 +258,31 @@ class HybridFunctions:
     def code_symbols(self, name: Any = None) -> str | None:
         """The definitions of source code that the caller may read, all or those of a name, as a
         JSON array; NULL for one who may not read."""
-        return _json_or_null(lambda: self._symbols(name))
+        return _json_or_null(lambda: self._symbols(name, Asked()))
 
     def code_references(self, name: Any = None) -> str | None:
         """The lines that use a name which is defined in source code, likewise."""
-        return _json_or_null(lambda: self._uses(name))
+        return _json_or_null(lambda: self._uses(name, Asked()))
 
-    def _symbols(self, name: Any) -> list[dict[str, Any]] | None:
-        return self._of_code(lambda code: code.every_symbol(name=name))
+    def _symbols(self, name: Any, asked: Asked) -> Rows[CodeSymbol] | None:
+        """``None`` for a caller who may not read, as in :meth:`_uses`."""
+        columns = {column for column, _ in asked.order} | asked.columns
+        counted = not columns or "references" in columns
+        return self._of_code(
+            lambda code: code.every_symbol(
+                name=name, equal=asked.equal, order=asked.order, counted=counted
+            )
+        )
 
-    def _uses(self, name: Any) -> list[dict[str, Any]] | None:
-        return self._of_code(lambda code: code.every_use(name=name))
+    def _uses(self, name: Any, asked: Asked) -> Rows[CodeReference] | None:
+        return self._of_code(
+            lambda code: code.every_use(name=name, equal=asked.equal, order=asked.order)
+        )
 
     @nothing_collected()
-    def _of_code(self, rows: Callable[[Code], Sequence[Struct]]) -> list[dict[str, Any]] | None:
-        """Rows of source code; ``None`` for a caller who may not read."""
+    def _of_code(self, rows: Callable[[Code], Rows[T]]) -> Rows[T] | None:
         store = self._resolve(None).read()
-        return None if store is None else [to_builtins(row) for row in rows(store.code)]
+        return None if store is None else rows(store.code)
 
     def topic_hash(self, text: Any, collection: Any = None) -> str | None:
         """The keyed hash under which the vault files a topic."""
@@ -319,29 +335,62 @@ class HybridFunctions:
 class _Table:
     """A function as a table. A refusal is the statement's error; a locked vault has no rows."""
 
+    heeds: Collection[str] = ()
+
     def __init__(
         self,
         name: str,
         columns: Sequence[str],
         parameters: Mapping[str, str | None],
-        found: Callable[..., list[dict[str, Any]] | None],
+        found: Callable[..., list[dict[str, Any]]],
     ) -> None:
         self.name, self.parameters, self._found = name, parameters, found
         self.columns = {column: DECLARED.get(column, "text") for column in columns}
 
-    def rows(self, *given: Any, **_: Any) -> list[tuple[Cell, ...]]:
+    def rows(self, asked: Asked, *given: Any, **_: Any) -> list[tuple[Cell, ...]]:
         """The rows of one call."""
         try:
-            found = self._found(*given) or []
+            found = self._found(*given)
         except LockedError:
             return []
         return [tuple(_cell(row[column]) for column in self.columns) for row in found]
 
 
-def _json_or_null(call: Callable[[], list[dict[str, Any]] | None]) -> str | None:
+class _CodeTable:
+    """The same on source code: ``heeds`` are the columns that its rows are narrowed down by."""
+
+    parameters = OF_A_NAME
+
+    def __init__(
+        self,
+        name: str,
+        record: type[Struct],
+        heeds: Collection[str],
+        found: Callable[..., Rows[Any] | None],
+    ) -> None:
+        self.name, self.heeds, self._found = name, heeds, found
+        self.columns = {column: DECLARED.get(column, "text") for column in record.__struct_fields__}
+        self._cells = operator.attrgetter(*self.columns)
+
+    def rows(self, asked: Asked, *given: Any, **_: Any) -> Iterable[tuple[Cell, ...]]:
+        """The rows of one call, each made when it is read."""
+        try:
+            found = self._found(*given, asked)
+        except LockedError:
+            return ()
+        return () if found is None else found.each(self._cells)
+
+
+def _json_or_null(call: Callable[[], Iterable[Struct] | None]) -> str | None:
     with contextlib.suppress(*NULL):
         found = call()
-        return None if found is None else write_json(found)
+        if found is None:
+            return None
+        rows = [*found]
+        try:
+            return json.encode(rows).decode()
+        except UnicodeEncodeError:  # half a pair, which cannot be sent
+            return write_json(to_builtins(rows))
     return None
 
 

@@ -17,13 +17,16 @@ statement's cursor. The caller that hands the rows in has decided who may see wh
 from __future__ import annotations
 
 import ctypes
+import json
 import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
+
+from msgspec import Struct
 
 from memory_store.errors import MemoryStoreError
 from memory_store.sql import virtual_tables as sqlite
@@ -35,6 +38,9 @@ PYTHONS = ((3, 11), (3, 14))
 MODULES = ("sqlite3", "pysqlite3")
 COST_OF_A_SEARCH = 1e6  # SQLite then searches once and looks the rest up, and not the reverse
 USUAL_ROWS = 10
+ROWS_OF_A_TABLE = 10_000  # of a source that can be narrowed down, until it is
+NARROWED = 100  # how many times fewer rows an equality leaves, and less work
+BINARY = b"BINARY"  # the collation of texts that are equal byte for byte
 RANK = "rank"  # rows come in the order of a column of this name
 
 Cell = str | int | float | bytes | None
@@ -45,11 +51,21 @@ class TableFunctionUnavailable(Exception):
     """SQLite's virtual tables cannot be reached from this Python; the message says why."""
 
 
+class Asked(Struct, frozen=True):
+    """What a statement asks of the rows: texts that columns must be equal to, the columns that the
+    rows are ordered by, each with whether the last comes first, and the columns that are read."""
+
+    equal: Mapping[str, str] = {}
+    order: tuple[tuple[str, bool], ...] = ()
+    columns: frozenset[str] = frozenset()
+
+
 class Source(Protocol):
     """A table function: its name, its columns with their declared types, and its rows.
 
     ``parameters`` are hidden columns, each with what is said where it is not given (``None``: it
-    need not be). No column has the name of one.
+    need not be). No column has the name of one. ``heeds`` are columns of text: where there are any,
+    :meth:`rows` leaves out what is not equal in these, and orders as it is asked.
     """
 
     @property
@@ -61,10 +77,14 @@ class Source(Protocol):
     @property
     def parameters(self) -> Mapping[str, str | None]: ...
 
-    def rows(self, *given: Any, **_: Any) -> Sequence[Sequence[Cell]]:
+    @property
+    def heeds(self) -> Collection[str]: ...
+
+    def rows(self, asked: Asked, *given: Any, **_: Any) -> Iterable[Sequence[Cell]]:
         """The rows of one call, cells in the columns' order; what is not given is ``None``.
 
-        A :class:`MemoryStoreError` becomes the statement's error, word for word.
+        They may be read more than once, and not to the end. A cell that no statement reads may hold
+        anything. A :class:`MemoryStoreError` becomes the statement's error, word for word.
         """
 
 
@@ -94,14 +114,24 @@ def why_unavailable(module: Any) -> str | None:
 
 
 class _Reading:
-    """One cursor: the arguments of its last call, their rows, and the place in them."""
+    """One cursor: what its last call was, the arguments, their rows, and the one it is at."""
 
-    __slots__ = ("arguments", "place", "rows")
+    __slots__ = ("_later", "arguments", "call", "row", "rows")
 
-    def __init__(self, arguments: tuple[Any, ...], rows: Sequence[Sequence[Cell]]) -> None:
-        self.arguments = arguments
-        self.rows = rows
-        self.place = 0
+    def __init__(
+        self, call: object, arguments: tuple[Any, ...], rows: Iterable[Sequence[Cell]]
+    ) -> None:
+        self.call, self.arguments, self.rows = call, arguments, rows
+        self.begin()
+
+    def begin(self) -> None:
+        """Go to the first row."""
+        self._later: Iterator[Sequence[Cell]] = iter(self.rows)
+        self.row = next(self._later, None)
+
+    def go_on(self) -> None:
+        """Go to the next row: ``None`` behind the last one."""
+        self.row = next(self._later, None)
 
 
 class _TableFunctions:
@@ -161,22 +191,46 @@ class _TableFunctions:
         return code
 
     def xBestIndex(self, vtab: int, plan: Any) -> int:
-        plan, columns = plan.contents, self._source(vtab).columns
-        count = len(columns)
-        found: dict[int, int] = {}  # argument → the constraint that gives it
+        pointer, plan, source = plan, plan.contents, self._source(vtab)
+        names = [*source.columns]
+        arguments: dict[int, int] = {}  # argument → the constraint that gives it
+        equal: dict[str, int] = {}  # column → likewise
         for n in range(plan.nConstraint):
             constraint = plan.aConstraint[n]
-            if constraint.iColumn >= count and constraint.op == sqlite.EQUALS:
+            if constraint.op != sqlite.EQUALS or constraint.iColumn < 0:
+                continue
+            if constraint.iColumn >= len(names):
                 if not constraint.usable:
                     return CONSTRAINT  # not before the tables that the argument comes from
-                found.setdefault(constraint.iColumn - count, n)
-        for place, argument in enumerate(sorted(found), start=1):
-            usage = plan.aConstraintUsage[found[argument]]
-            usage.argvIndex, usage.omit = place, 1
-        plan.idxNum = sum(1 << argument for argument in found)
-        plan.estimatedCost, plan.estimatedRows = COST_OF_A_SEARCH, USUAL_ROWS
-        by_rank = plan.nOrderBy == 1 and [*columns][plan.aOrderBy[0].iColumn :][:1] == [RANK]
-        plan.orderByConsumed = int(by_rank and not plan.aOrderBy[0].desc)
+                arguments.setdefault(constraint.iColumn - len(names), n)
+            elif (
+                constraint.usable
+                and names[constraint.iColumn] in source.heeds
+                and self._sqlite.vtab_collation(pointer, n) == BINARY
+            ):
+                equal.setdefault(names[constraint.iColumn], n)
+        given = sorted(arguments)
+        chosen = [*(arguments[number] for number in given), *equal.values()]
+        for place, n in enumerate(chosen, start=1):
+            plan.aConstraintUsage[n].argvIndex = place
+        for n in arguments.values():
+            plan.aConstraintUsage[n].omit = 1
+        order = [plan.aOrderBy[n] for n in range(plan.nOrderBy)]
+        columns = [names[one.iColumn] if 0 <= one.iColumn < len(names) else "" for one in order]
+        if source.heeds:
+            plan.orderByConsumed = int(bool(columns) and all(columns))
+            fewer = NARROWED ** len(equal)
+            plan.estimatedCost = COST_OF_A_SEARCH / fewer
+            plan.estimatedRows = max(1, ROWS_OF_A_TABLE // fewer)
+        else:
+            plan.orderByConsumed = int(columns == [RANK] and not order[0].desc)
+            plan.estimatedCost, plan.estimatedRows = COST_OF_A_SEARCH, USUAL_ROWS
+        wanted = [
+            [columns[n], bool(one.desc)] for n, one in enumerate(order) if plan.orderByConsumed
+        ]
+        read = [name for n, name in enumerate(names) if plan.colUsed >> min(n, 63) & 1]
+        plan.idxStr = self._sqlite.copied(json.dumps([given, [*equal], wanted, read]))
+        plan.needToFreeIdxStr = 1
         return OK
 
     def xOpen(self, _: int, cursor: Any) -> int:
@@ -188,45 +242,60 @@ class _TableFunctions:
         self._free(cursor)
         return OK
 
-    def xFilter(self, cursor: int, plan: int, _: int, count: int, values: Any) -> int:
+    def xFilter(self, cursor: int, _: int, plan: bytes, count: int, values: Any) -> int:
         vtab = sqlite.VtabCursor.from_address(cursor).pVtab.contents
         source = self._source(ctypes.addressof(vtab))
-        given = iter([self._sqlite.value(values[n]) for n in range(count)])
-        has = [bool(plan & 1 << n) for n in range(len(source.parameters))]
-        arguments = tuple(next(given) if one else None for one in has)
-        reading = self._readings.get(cursor)
-        if reading is not None and reading.arguments == arguments:
-            reading.place = 0  # the inner side of a join asks the same again for each outer row
-            return OK
-        self._readings.pop(cursor, None)
+        given = [self._sqlite.value(values[n]) for n in range(count)]
+        reading = self._readings.pop(cursor, None)
         try:
-            for (name, needed), here in zip(source.parameters.items(), has, strict=True):
-                if needed and not here:
-                    raise MemoryStoreError(f"{name}: {needed}")
-            self._readings[cursor] = _Reading(arguments, source.rows(*arguments))
+            if reading is None or reading.call != (plan, given):
+                reading = self._asked(source, plan, given)
+            else:  # the inner side of a join asks the same again for each outer row
+                reading.begin()
+            self._readings[cursor] = reading
         except MemoryStoreError as error:
             return self._refuse(vtab, str(error))
         except Exception as error:  # noqa: BLE001 - nothing may leave a callback
             return self._refuse(vtab, f"unexpected {_without_words(error)}")
         return OK
 
+    def _asked(self, source: Source, plan: bytes, given: list[Any]) -> _Reading:
+        """Ask a source for what a plan says and these values."""
+        numbers, equal, order, columns = json.loads(plan)
+        arguments: list[Any] = [None] * len(source.parameters)
+        for place, number in enumerate(numbers):
+            arguments[number] = given[place]
+        for number, (name, needed) in enumerate(source.parameters.items()):
+            if needed and number not in numbers:
+                raise MemoryStoreError(f"{name}: {needed}")
+        texts = zip(equal, given[len(numbers) :], strict=True)
+        asked = Asked(
+            {name: value for name, value in texts if isinstance(value, str)},  # SQLite looks again
+            tuple((name, desc) for name, desc in order),
+            frozenset(columns),
+        )
+        return _Reading((plan, given), tuple(arguments), source.rows(asked, *arguments))
+
     def xNext(self, cursor: int) -> int:
-        self._readings[cursor].place += 1
+        self._readings[cursor].go_on()
         return OK
 
     def xEof(self, cursor: int) -> int:
         reading = self._readings.get(cursor)
-        return int(reading is None or reading.place >= len(reading.rows))
+        return int(reading is None or reading.row is None)
 
     def xColumn(self, cursor: int, context: int, column: int) -> int:
         reading = self._readings[cursor]
-        row = reading.rows[reading.place]
+        row = reading.row
+        assert row is not None  # SQLite asks xEof before
         hidden = column - len(row)
         self._sqlite.answer(context, row[column] if hidden < 0 else reading.arguments[hidden])
         return OK
 
     def xRowid(self, cursor: int, rowid: Any) -> int:
-        rowid[0] = self._readings[cursor].place + 1
+        row = self._readings[cursor].row
+        assert row is not None  # likewise
+        rowid[0] = hash(tuple(row))  # of either side of an ``or``, which are read one by one
         return OK
 
     def _source(self, vtab: int) -> Source:
@@ -313,5 +382,7 @@ class _Trial:
     columns: ClassVar[Mapping[str, str]] = {"place": "integer", "word": "text", "options_": "real"}
     parameters: ClassVar[Mapping[str, str | None]] = {"query": None, "options": None}
 
-    def rows(self, query: Any, options: Any) -> Sequence[Sequence[Cell]]:
+    heeds = ()
+
+    def rows(self, asked: Asked, query: Any, options: Any) -> Sequence[Sequence[Cell]]:
         return [(1, query, 0.5), (options, None, 2.0)]

@@ -1,14 +1,24 @@
 """SQLite's virtual-table interface as ctypes sees it: structures, callbacks, functions.
 
 Names are those of ``sqlite3.h``, so that its documentation is this module's. What is declared here
-has kept its layout since SQLite 3.8.2; newer fields stand behind it.
+has kept its layout since SQLite 3.10; newer fields stand behind it.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from ctypes import CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_int64, c_ubyte, c_void_p
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int64,
+    c_ubyte,
+    c_uint64,
+    c_void_p,
+)
 from typing import Any
 
 OK, ERROR, NOMEM, INTERRUPT, CONSTRAINT = 0, 1, 7, 9, 19  # result codes
@@ -65,6 +75,8 @@ class IndexInfo(ctypes.Structure):
         ("orderByConsumed", c_int),
         ("estimatedCost", c_double),
         ("estimatedRows", c_int64),
+        ("idxFlags", c_int),
+        ("colUsed", c_uint64),
     )
 
 
@@ -73,7 +85,7 @@ CALLBACKS: Mapping[str, Any] = {
     "xBestIndex": CFUNCTYPE(c_int, c_void_p, POINTER(IndexInfo)),
     "xOpen": CFUNCTYPE(c_int, c_void_p, POINTER(c_void_p)),
     "xClose": CFUNCTYPE(c_int, c_void_p),
-    "xFilter": CFUNCTYPE(c_int, c_void_p, c_int, c_void_p, c_int, POINTER(c_void_p)),
+    "xFilter": CFUNCTYPE(c_int, c_void_p, c_int, c_char_p, c_int, POINTER(c_void_p)),
     "xNext": CFUNCTYPE(c_int, c_void_p),
     "xEof": CFUNCTYPE(c_int, c_void_p),
     "xColumn": CFUNCTYPE(c_int, c_void_p, c_void_p, c_int),
@@ -112,6 +124,7 @@ FUNCTIONS: Mapping[str, tuple[Any, ...]] = {
     "sqlite3_value_text": (c_void_p, c_void_p),
     "sqlite3_value_type": (c_int, c_void_p),
     "sqlite3_vfs_find": (c_void_p, c_char_p),
+    "sqlite3_vtab_collation": (c_char_p, POINTER(IndexInfo), c_int),
 }
 """The functions used: their result, then their arguments."""
 
@@ -169,14 +182,14 @@ class Library:
 
     def answer(self, context: int, value: Any) -> None:
         """Give a cell's value to SQLite."""
-        if value is None:
+        if isinstance(value, str):  # first: most cells are
+            text = value.encode("utf-8", "replace")
+            self.result_text(context, text, len(text), TRANSIENT)
+        elif value is None:
             self.result_null(context)
         elif isinstance(value, int):
             self.result_int64(context, value)
         elif isinstance(value, float):
             self.result_double(context, value)
-        elif isinstance(value, bytes):
-            self.result_blob(context, value, len(value), TRANSIENT)
         else:
-            text = value.encode("utf-8", "replace")
-            self.result_text(context, text, len(text), TRANSIENT)
+            self.result_blob(context, value, len(value), TRANSIENT)

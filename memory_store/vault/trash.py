@@ -28,6 +28,7 @@ from memory_store.records import Memory
 from memory_store.vault.collection_keys import CollectionKeys
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.rows import (
+    SHORTEST_BEGINNING,
     Origin,
     body_place,
     memory_of,
@@ -183,6 +184,25 @@ def entries(storage: Storage, keyring: Keyring, collections: Collection[str]) ->
         Entry(number, collection, _read(keyring.of(collection), number, sealed))
         for number, collection, sealed in storage.trash.of(collections)
     ]
+
+
+def is_named(entry: Entry, given: str) -> bool:
+    """Whether a row is of the memory of an id, or of one that begins so."""
+    memory, wanted = entry.kept.memory, given.strip().lower()
+    return memory == given or (len(wanted) >= SHORTEST_BEGINNING and memory.startswith(wanted))
+
+
+def find_deleted(storage: Storage, keyring: Keyring, given: str, *, by_words: bool) -> Kept | None:
+    """What the trash says of the memory deleted last that an id or its beginning names, or, where
+    ``by_words``, its ref or its title. Of what these keys may not open nothing is there."""
+    rows = entries(storage, keyring, keyring.openable())
+    last = {one.kept.memory: one for one in rows}  # others may have been restored since
+    deleted = [one for one in last.values() if is_deleted(one)]
+    named = [one for one in deleted if is_named(one, given)]
+    if not named and by_words and given.strip():
+        heads = ((one, open_entry(storage, keyring, one, text=False)) for one in deleted)
+        named = [one for one, head in heads if given in (head.ref, head.title)]
+    return max(named, key=lambda one: one.number).kept if named else None
 
 
 def _read(keys: CollectionKeys, number: int, sealed: bytes) -> Kept:

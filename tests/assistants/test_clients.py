@@ -290,3 +290,25 @@ def test_one_assistant_has_one_right(home: Path, store: MemoryStore, key_file: P
     result = install(store, key_file, "cursor", "--read-only", "--write")
     assert result.exit_code == 2
     assert "choose one of --read-only and --write" in result.output
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("claude", "no assistant 'claude': did you mean claude-code or claude-desktop?"),
+        ("vscod", "no assistant 'vscod': did you mean vscode?"),
+        ("nosuch", f"no assistant 'nosuch': there are {', '.join(sorted(clients.CLIENTS))}"),
+    ],
+)
+@pytest.mark.parametrize("action", ["install", "doctor"])
+def test_a_name_that_is_no_assistant_says_which_may_be_meant(
+    action: str, typed: str, said: str
+) -> None:
+    result = CliRunner().invoke(main, ["mcp", action, typed])
+    assert result.exit_code == 2
+    assert result.output == f"Error: {said}\n"
+
+
+def test_the_help_names_every_assistant() -> None:
+    text = " ".join(CliRunner().invoke(main, ["mcp", "--help"]).output.split())
+    assert f"An assistant is one of: {', '.join(sorted(clients.CLIENTS))}." in text

@@ -65,6 +65,32 @@ def test_an_import_that_fails_for_one_file_keeps_the_others(
     assert "failed 1" in result.stdout
 
 
+def test_what_another_commit_lacks_is_in_the_trash_and_it_is_said_how_many(
+    empty_vault: Vault, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+
+    def git(*words: str) -> None:
+        person = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+        subprocess.run(["git", "-C", str(tree), *person, *words], check=True)
+
+    for name in ("kept.py", "old.py"):
+        (tree / name).write_text(f"# {name}\n")
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    empty_vault.run("import", str(tree), "--no-embed")
+    git("rm", "-q", "old.py")
+    git("commit", "-qm", "two")
+    assert "gone from its source" in empty_vault.run("import", "--keep", "--dry-run").stderr
+    assert "in the trash" not in empty_vault.run("import", "--dry-run").stderr
+    result = empty_vault.run("import", "--no-embed")
+    assert f"forgotten: {tree / 'old.py'}" in result.stderr
+    assert "in the trash: 1 file that the commit of their work tree lacks" in result.stderr
+    assert "old.py" in empty_vault.run("trash").stdout
+
+
 def test_what_an_import_forgets_is_named(vault: Vault, notes: Path) -> None:
     rows = notes / "rows.ndjson"
     rows.write_text("".join(f'{{"id": {n}, "text": "Row {n}."}}\n' for n in range(20)))
@@ -118,6 +144,17 @@ def test_a_dry_run_counts_what_it_found_by_kind_and_says_why_the_rest_is_skipped
     assert report["skipped_for"] == {"no reader for .png": 2}
     assert empty_vault.json("import", str(folder))["kinds"] == {"Markdown": 2, "text": 1}
     assert empty_vault.json(*words)["kinds"] == {"ChatGPT": 1}
+
+
+def test_what_is_skipped_until_it_is_named_is_named(empty_vault: Vault, notes: Path) -> None:
+    (notes / "people.csv").write_text("name,note\nBen,nuts\n", encoding="utf-8")
+    (notes / "photo.jpg").write_bytes(b"\xff\xd8")
+    said = empty_vault.run("import", str(notes), "--no-embed").stderr.splitlines()
+    assert "skipped: 1 file: no reader for .jpg" in said
+    assert any(
+        line.startswith(f"skipped: {notes / 'people.csv'}: .csv holds many records")
+        for line in said
+    )
 
 
 def test_a_backup_opens_with_the_same_key(vault: Vault, tmp_path: Path) -> None:

@@ -130,6 +130,31 @@ def test_doctor_looks_at_a_vault_without_its_key(vault: Vault) -> None:
     assert states["unlocked"] == "missing"
 
 
+def test_a_passphrase_that_doctor_was_not_given_is_not_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "spoken.db")
+    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", "a long spoken sentence")
+    assert run("init", path, "--passphrase").exit_code == 0
+
+    def unlocked() -> dict[str, str]:
+        checks = json.loads(run("doctor", path, "--json").stdout)
+        return next(one for one in checks if one["name"] == "unlocked")
+
+    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", "a long spoken sentence")
+    assert unlocked()["state"] == "ok"
+    monkeypatch.setenv("MEMORY_STORE_PASSPHRASE", "another sentence")
+    refused = unlocked()
+    assert (refused["state"], refused["detail"]) == ("missing", "the key given does not fit")
+    assert unlocked() == {
+        "name": "unlocked",
+        "state": "off",
+        "detail": "no passphrase was given",
+        "effect": "what the vault holds was not examined",
+        "remedy": f"memory-store doctor {path} --passphrase",
+    }
+
+
 def test_doctor_without_a_vault_examines_the_installation() -> None:
     result = run("doctor", "--json")
     assert result.exit_code == 0, result.output

@@ -82,7 +82,7 @@ READWISE = (
 ANKI = (
     "#separator:tab\n#html:true\n#guid column:1\n#notetype column:2\n#deck column:3\n"
     "#tags column:6\n"
-    "g-1\tBasic\tGarden\tWhen to <b>water</b>?\tDaily &amp; early[sound:a.mp3]\tfood green\n"
+    "g-1\tBasic\tGarden\tWhen to <b>water</b>?\tDaily &amp; early[sound:a.mp3]\tfood plant::herb\n"
     'g-2\tCloze\tGarden\t"The {{c1::sun::star}}\nrises"\t\t\n'
 )
 PAGE, BASE = "0123456789abcdef0123456789abcdef", "f" * 32
@@ -331,7 +331,8 @@ def test_readwise_is_one_memory_a_book(rows: Rows) -> None:
 def test_notes_of_anki_keep_fields_deck_and_tags(rows: Rows) -> None:
     card, cloze = rows("notes.txt", ANKI).drafts
     assert card.text == "When to **water**?\n\nDaily & early"
-    assert (card.ref, card.topics, card.metadata["deck"]) == ("g-1", ("food", "green"), "Garden")
+    assert (card.ref, card.metadata["deck"]) == ("g-1", "Garden")
+    assert card.topics == ("food", "plant/herb")
     assert cloze.text == "The sun\nrises"
 
 

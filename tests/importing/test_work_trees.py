@@ -11,6 +11,7 @@ from typing import Any
 from memory_store.importing.job import ImportJob, ImportRequest
 from memory_store.importing.source_file import Skip, SourceFile
 from memory_store.importing.walker import walk
+from memory_store.records import ImportReport
 from memory_store.store import MemoryStore
 
 Put = Callable[[str, "str | bytes"], Path]
@@ -258,3 +259,127 @@ def test_switching_a_branch_reads_what_changed_and_a_renamed_file_keeps_its_memo
     report = store.import_paths([], embed=False)
     assert (report.unchanged, report.replaced) == (18, 2)
     assert store.code.outline("m3.py").id == before.id
+
+
+def counted_import(store: MemoryStore, **options: Any) -> tuple[ImportReport, int]:
+    """What an import says, of every source unless told otherwise; and how many windows it
+    embedded."""
+    windows = [0]
+    report = store.import_paths(
+        embedded=lambda done, count: windows.append(count if done == count else 0),
+        **{"paths": (), **options},
+    )
+    return report, sum(windows)
+
+
+def refs(store: MemoryStore) -> set[str | None]:
+    return {one.ref for one in store.list(limit=100)}
+
+
+def branched(put: Put) -> None:
+    """A repository, and a note in it that Git does not know."""
+    for number in range(8):
+        put(f"repo/m{number}.py", f"def function_{number}():\n    return {number}\n")
+    for name in ("edited", "staged"):
+        put(f"repo/{name}.py", f"def {name}():\n    pass\n")
+    git("repo", "init", "-q", "-b", "main")
+    committed("repo")
+    put("repo/mine.md", "A note that Git does not know.\n")
+
+
+def switched(put: Put) -> None:
+    """Another branch, which lacks three files, says something else in one, and has renamed one.
+    Not committed is that one more goes; two are gone without Git."""
+    git("repo", "checkout", "-q", "-b", "other")
+    git("repo", "rm", "-q", "m0.py", "m1.py", "edited.py")
+    git("repo", "mv", "m2.py", "renamed.py")
+    put("repo/m3.py", "def function_three():\n    return 3\n")
+    git("repo", "commit", "-qam", "two")
+    git("repo", "rm", "-q", "staged.py")
+    Path("repo/mine.md").unlink()
+    Path("repo/m7.py").unlink()
+
+
+BY_GIT = ("m0.py", "m1.py", "staged.py")
+OTHERWISE = ("edited.py", "m7.py", "mine.md")
+
+
+def test_what_another_commit_lacks_goes_to_the_trash_and_nothing_else_does(
+    put: Put, store: MemoryStore
+) -> None:
+    branched(put)
+    assert counted_import(store, paths="repo")[1] == 11
+    every = refs(store)
+    (edited,) = (one for one in store.list(limit=100) if one.ref == "edited.py")
+    store.edit(edited.id, topics=["kept"])
+    switched(put)
+    report, _ = counted_import(store, dry_run=True)
+    assert (report.followed, report.pruned, refs(store)) == (3, 3, every)
+
+    report, windows = counted_import(store)
+    assert [Path(one).name for one in report.forgotten] == [*BY_GIT]
+    assert [Path(one).name for one in report.vanished] == [*OTHERWISE]
+    assert (report.followed, report.replaced, report.imported) == (3, 2, 0)
+    assert windows == 1  # what the other branch says; the renamed file has its vectors
+    assert refs(store) == every - {*BY_GIT, "m2.py"} | {"renamed.py"}
+    thrown_away = [one.id for one in store.trash.list() if one.change == "deleted"]
+    report, windows = counted_import(store)
+    assert (report.forgotten, report.replaced, len(report.vanished), windows) == ((), 0, 3, 0)
+
+    for one in thrown_away:
+        store.trash.restore(one)
+    assert refs(store) == every - {"m2.py"} | {"renamed.py"}
+
+
+def test_the_branch_of_before_brings_its_files_back(put: Put, store: MemoryStore) -> None:
+    branched(put)
+    store.import_paths("repo", embed=False)
+    every = refs(store)
+    switched(put)
+    store.import_paths((), embed=False)
+    git("repo", "reset", "-q", "--hard")
+    git("repo", "checkout", "-q", "main")
+    report = store.import_paths((), embed=False)
+    assert (report.imported, report.followed) == (4, 0)
+    assert refs(store) == every
+
+
+def test_nothing_is_forgotten_by_itself_where_that_is_refused(put: Put, store: MemoryStore) -> None:
+    branched(put)
+    store.import_paths("repo", embed=False)
+    every = refs(store)
+    switched(put)
+    report = store.import_paths((), embed=False, prune=False)
+    assert (report.forgotten, report.followed, len(report.vanished)) == ((), 0, 6)
+    assert every - refs(store) == {"m2.py"}
+    report = store.import_paths((), embed=False)  # of that commit, in which the staged file is
+    assert [Path(one).name for one in report.forgotten] == ["staged.py"]
+    assert store.import_paths((), embed=False, prune=True).pruned == 5
+
+
+def test_nothing_is_forgotten_by_itself_that_neither_git_nor_a_trash_has(
+    put: Put, make_store: Callable[..., MemoryStore]
+) -> None:
+    branched(put)
+    stores = make_store(name="one.db"), make_store(name="two.db")
+    for store in stores:
+        store.import_paths("repo", embed=False)
+    switched(put)
+    stores[0].set_trash(0)
+    assert stores[0].import_paths((), embed=False).followed == 0
+    git("repo", "checkout", "-q", "--orphan", "new")
+    git("repo", "commit", "-qm", "three")
+    git("repo", "branch", "-qD", "main", "other")
+    git("repo", "reflog", "expire", "--expire=now", "--all")
+    git("repo", "gc", "-q", "--prune=now")
+    report = stores[1].import_paths((), embed=False)
+    assert (report.followed, len(report.vanished)) == (0, 6)
+
+
+def test_a_folder_that_is_no_work_tree_is_not_followed(put: Put, store: MemoryStore) -> None:
+    for name in ("a.md", "b.md"):
+        put(f"notes/{name}", f"Note {name}.\n")
+    store.import_paths("notes", embed=False)
+    Path("notes/a.md").unlink()
+    report = store.import_paths((), embed=False)
+    assert (report.followed, len(report.vanished)) == (0, 1)

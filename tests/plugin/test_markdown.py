@@ -229,6 +229,19 @@ def test_the_anchor_of_a_heading_is_not_shown(heading: str, said: str) -> None:
     assert str(readable(f"a\n\n## {heading}")) == f"<p>a</p>\n<h3>{said}</h3>"
 
 
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("Out at six. ^b15695\n\nBack.", "<p>Out at six.</p>\n<p>Back.</p>"),
+        ("- one ^first-item\n- two ^370665", "<ul>\n<li>one</li>\n<li>two</li>\n</ul>"),
+        ("> Six.\n\n^quote-of-the-day", "<blockquote>\n<p>Six.</p>\n</blockquote>"),
+        ("x ^2\n\n`a ^b`\n\na ^b c", "<p>x ^2</p>\n<p><code>a ^b</code></p>\n<p>a ^b c</p>"),
+    ],
+)
+def test_the_name_of_a_block_is_not_shown(text: str, html: str) -> None:
+    assert readable(text) == html
+
+
 def test_lines_that_an_editor_cut_flow_again_and_verse_stays() -> None:
     long = "word " * 15
     assert "<br>" not in readable(f"{long}\n{long}")

@@ -180,7 +180,7 @@ async def test_a_preview_shows_words_and_marks_those_looked_for(served: Served) 
     preview = soup(await bob.get("?q=ferry+hook")).select_one(".hy-result .hy-preview")
     assert preview.get_text() == (
         "Out\nThe ferry to Hook leaves at six; the ferry --early at five.\n"
-        "\nferry | when\nearly | five"
+        "\nferry · when\nearly · five"
     )
     marks = [mark.get_text() for mark in preview.select("mark")]
     assert marks == ["ferry", "Hook", "ferry", "ferry"]

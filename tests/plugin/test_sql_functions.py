@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from memory_store.access import ALL_GRANTS, KEY_HOLDER, Grants
+from memory_store.actions.code_names import Repository
 from memory_store.errors import NotAVaultError
+from memory_store.index.outlines import OUTLINES
 from memory_store.records import MemoryDraft
 from memory_store.scopes import EVERYTHING
 from memory_store.sql.functions import StoreAndGrants, register
@@ -163,6 +166,64 @@ def test_only_who_holds_the_key_chooses_the_model_a_query_is_sent_to(
     reported = next(stage for stage in json.loads(answer) if stage["stage"] == "expand")
     assert reported["model"] == "good"
     assert len(language_models.given("good")) == 1
+
+
+def test_tables_of_source_code_read_and_make_only_what_is_asked_for(
+    make_store: Callable[..., MemoryStore], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted: the outlines that are decoded, and the rows that are made."""
+    counts: Counter[str] = Counter()
+
+    def count(owner: Any, name: str) -> None:
+        own = getattr(owner, name)
+
+        def counted(*arguments: Any) -> Any:
+            counts[name] += 1
+            return own(*arguments)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    count(OUTLINES, "record")
+    count(Repository, "symbol")
+    store = make_store()
+    text = "class Box{n}:\n    def lid(self):\n        return Box{near}()\n"
+    for collection in ("left", "right"):
+        store.add_many(
+            [
+                MemoryDraft(
+                    text.format(n=n, near=n // 20),
+                    type="code",
+                    collection=collection,
+                    ref=f"b{n}.py",
+                )
+                for n in range(40)
+            ],
+            embed=False,
+        )
+
+    def ask(sql: str) -> tuple[int, int, int]:
+        """How many rows there are, and both counts."""
+        counts.clear()
+        connection = sqlite3.connect(store.path)
+        register(connection, lambda named: StoreAndGrants(store, KEY_HOLDER))
+        try:
+            return len(connection.execute(sql).fetchall()), counts["record"], counts["symbol"]
+        finally:
+            connection.close()
+
+    assert ask("select * from code_symbols where name = 'Box7'") == (2, 2, 2)
+    assert ask("select * from code_symbols('Box7') where collection = 'left'") == (1, 2, 1)
+    assert ask("select * from code_references where name = 'Box1'") == (40, 42, 0)
+    assert ask("select * from code_symbols limit 3") == (3, 80, 3)
+    assert ask("select name from code_symbols limit 5 offset 100") == (5, 0, 105)
+    assert ask("select * from code_symbols where file = 'b7.py' and collection = 'left'")[1:] == (
+        (0, 2)
+    )
+    assert ask("select * from code_symbols where kind = 'class' and language = 'none'")[2] == 0
+    assert ask('select * from code_symbols order by "references" desc limit 2') == (2, 0, 160)
+    assert ask("select * from code_references where file = 'b7.py'") == (2, 0, 0)
+    rows = "select b.name, r.line from code_symbols b join code_references r on r.name = b.name"
+    assert ask(f"{rows} where b.file = 'b0.py' and b.collection = 'left'") == (40, 0, 2)
 
 
 def test_symbols_of_source_code_and_their_uses_are_tables_and_json_for_those_who_may_read(

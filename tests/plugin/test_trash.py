@@ -231,3 +231,27 @@ async def test_what_was_moved_to_a_closed_collection_is_not_put_back_out_of_it(
     assert refused.status_code == 404
     assert store.collections.find("hers") not in refused.text
     assert store.get(ONE).collection == "hers"
+
+
+async def test_who_may_read_a_deleted_memory_is_led_to_the_trash_and_others_see_nothing_of_it(
+    served: Served,
+) -> None:
+    page, missing = f"{served.base}/memories/{ONE}", f"{served.base}/memories/{ONE[:-4]}0000"
+    served.store.delete(ONE)
+    deleted = f"memory {ONE} was deleted on {served.store.trash.list()[0].time[:10]}"
+    for reader in map(served.by, ("root", "bob")):
+        found = await reader.get(page)
+        link = BeautifulSoup(found.text, "html.parser").select_one("main a")
+        assert (found.status_code, f"{deleted[1:]}, and is in" in found.text) == (404, True)
+        assert link is not None
+        assert link["href"] == f"{served.base}/trash?memory={ONE}"
+        assert ONE in (await reader.get(str(link["href"]))).text
+        assert (await reader.get(f"{page}.json")).json()["error"].startswith(deleted)
+    for other in map(served.by, ("alice", "wanda")):
+        there, nowhere = [await other.get(f"{path}.json") for path in (page, missing)]
+        assert there.status_code == nowhere.status_code
+        assert there.text.replace(ONE, "") == nowhere.text.replace(missing[-36:], "")
+        there, nowhere = [await other.get(path) for path in (page, missing)]
+        words = [BeautifulSoup(one.text, "html.parser").get_text() for one in (there, nowhere)]
+        assert there.status_code == nowhere.status_code
+        assert words[0].replace(ONE, "") == words[1].replace(missing[-36:], "")

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -100,6 +101,45 @@ def test_a_host_address_in_the_environment_makes_another_machine_no_local_one(
         listening.shutdown(socket.SHUT_RDWR)
     assert heard
     assert not any(b"sesame" in said or b"user" in said for said in heard)
+
+
+@pytest.mark.parametrize(
+    "mode", ["", "?sslmode=verify-ca&sslrootcert={}", "?require_auth=password"]
+)
+def test_a_server_that_is_not_known_to_be_the_right_one_is_given_no_password(
+    private_folders: Path, tmp_path: Path, mode: str
+) -> None:
+    """Anyone on the way can have a certificate. Who checks it, or says so, gives the password."""
+    own, key = tmp_path / "server.pem", tmp_path / "server.key"
+    words = ("-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.2", "-days", "2")
+    made = ["openssl", "req", "-x509", *words, "-out", str(own), "-keyout", str(key)]
+    subprocess.run(made, check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(own, key)
+    heard: list[bytes] = []
+
+    def ask_for_the_password(listening: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listening.accept()
+                with connection, suppress(OSError):
+                    assert len(connection.recv(8)) == 8
+                    connection.sendall(b"S")
+                    with context.wrap_socket(connection, server_side=True) as secured:
+                        secured.recv(4_096)
+                        heard.append(b"asked")
+                        secured.sendall(b"R\0\0\0\x08\0\0\0\x03")
+                        heard.append(secured.recv(4_096))
+
+    with socket.create_server(("127.0.0.2", 0)) as listening:
+        threading.Thread(target=ask_for_the_password, args=[listening], daemon=True).start()
+        address = f"postgresql://ann:sesame@127.0.0.2:{listening.getsockname()[1]}/x"
+        with pytest.raises(StorageError) as refusal:
+            MemoryStore.open(address + mode.format(own), passphrase="eight more")
+        listening.shutdown(socket.SHUT_RDWR)
+    assert heard
+    assert any(b"sesame" in said for said in heard) == bool(mode)
+    assert bool(mode) or "sslmode=verify-full" in str(refusal.value)
 
 
 def test_copies_both_ways_are_equal_and_answer_alike(

@@ -34,11 +34,16 @@ def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
             yield MemoryDraft(
                 one.text,
                 title=one.title,
-                topics=topics_of(about.pop("tags", "").split()),
+                topics=topics_of(map(_topic, about.pop("tags", "").split())),
                 metadata=kept({**about}),
                 source=SOURCE,
                 ref=one.part,
             )
+
+
+def _topic(tag: str) -> str:
+    """A tag within others, ``spanish::verbs``, as notes write it: ``spanish/verbs``."""
+    return "/".join(filter(None, tag.split("::")))
 
 
 READER = Reader(

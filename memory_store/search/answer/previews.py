@@ -6,14 +6,14 @@ Boundary: reads opened text; what leaves is what the caller may read anyway.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from memory_store.plain_text import heading_words
 from memory_store.records import Memory, Passage, base_type
-from memory_store.search.answer.section import section
+from memory_store.search.answer.section import MAIL_HEAD, section
 from memory_store.search.candidates import Scored
 from memory_store.search.reranking.cross_encoder import around as near
 from memory_store.text.chunks import Span
@@ -33,7 +33,9 @@ LEAD_CHARACTERS = 160  # a preview starts at most this far before what was looke
 _MARK = r"(?:[-*+>] |\d+\. |#{1,6} )"
 _BEGINNING = re.compile(rf"\n\s*\n\s*{_MARK}?|\n[ \t]*{_MARK}|[.!?…][\"')\]”»]?\s+")
 
-_SENTENCE_END = re.compile(r"[.!?…][\"')\]”»]?(?=\s)|[。！？]")
+_SENTENCE_END = re.compile(rf"[.!?…][\"')\]”»]?(?=\s)|[。！？]|(?<=\S)(?=\n[ \t]*(?:{_MARK}|\n))")
+"""Where a sentence, a paragraph or an item of a list ends."""
+_NUMBER = re.compile(r"[ \t]*\d+\.")  # of a list, which is no sentence
 
 _LAST_HEADING = re.compile(r"\n#{1,6} [^\n]*\Z")
 _HEADING = re.compile(r"\s*#{1,6}[ \t]+([^\n]*)\n(?:[ \t]*\n)*(?=[ \t]*\S)")
@@ -139,11 +141,15 @@ def _code_preview(memory: Memory, matcher: Marker, known: FileSymbols | None) ->
     return Preview(passage, complete=len(part) == len(text), place=place)
 
 
-def after_heading(text: str, title: str) -> int:
-    """Where ``text`` goes on after a leading Markdown heading that only repeats ``title``.
+def after_heading(text: str, title: str, marks: Sequence[Sequence[int]] = ()) -> int:
+    """Where ``text`` goes on after a leading Markdown heading that only repeats ``title``, or after
+    the head of a mail that holds none of the ``marks``.
 
     0 without such a heading, and where nothing follows it.
     """
+    mail = MAIL_HEAD.match(text)
+    if mail is not None and mail.end() < len(text):
+        return 0 if any(start < mail.end() for start, _ in marks) else mail.end()
     found = _HEADING.match(text)
     if found is None or not title.strip():
         return 0
@@ -177,6 +183,9 @@ def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
             at = at if best > near_it else liked[0] + inside
     if at is None:
         at = liked[0] if liked else 0
+    head = MAIL_HEAD.match(text)
+    if head is not None and 0 < at < head.end() and not matcher.spans(head[0]):
+        at = head.end()  # not in the middle of a line of it
     return _from_a_beginning(text, at)
 
 
@@ -196,7 +205,12 @@ def _from_a_beginning(text: str, wanted: int) -> tuple[int, int]:
     paragraph = text.rfind("\n\n", max(wanted, start + PREVIEW_CHARACTERS // 2), end)
     if paragraph > 0 and not _LAST_HEADING.search(text, start, paragraph):
         return start, paragraph
-    sentences = [at.end() for at in _SENTENCE_END.finditer(text, start + SENTENCES_FROM, end)]
+    sentences = [
+        at.end()
+        for at in _SENTENCE_END.finditer(text, start + SENTENCES_FROM, end)
+        if not _NUMBER.fullmatch(text, text.rfind("\n", 0, at.end()) + 1, at.end())
+        and not _LAST_HEADING.search(text, start, at.end())
+    ]
     if sentences and end < len(text):
         return start, sentences[-1]
     return start, near(text, end - PREVIEW_CHARACTERS, PREVIEW_CHARACTERS)[1]

@@ -48,6 +48,13 @@ MOST_IDLE = 8  # connections to one database, for any of its vaults, that wait t
 BEGUN = (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR)
 LOCAL = ("localhost", "127.0.0.1", "::1")
 PLAIN = ("disable", "allow", "prefer")
+WANTS_PASSWORD = (
+    "the server wants the password as it is, which is given to none that could be another: use "
+    "sslmode=verify-full, or say require_auth=password"
+)
+KNOWS_HOW = (
+    160_000  # the library's version from which it can be told how to be asked for a password
+)
 READ_ONLY = "25006"
 Answer = TypeVar("Answer")
 
@@ -294,6 +301,8 @@ class Link:
             kind, cause = ServerAwayError, f"the database is away ({said})"
             if "does not exist" in said:
                 kind, cause = ServerError, said
+            if "requested a cleartext password" in said:
+                kind, cause = ServerError, WANTS_PASSWORD
             if "no password supplied" in said or "password authentication failed" in said:
                 kind, cause = (
                     ServerError,
@@ -354,6 +363,9 @@ def _secured(address: Address) -> dict[str, Any]:
     said = address.options.get("sslmode") or os.environ.get("PGSSLMODE") or ""
     hosts = _hosts(address)
     chosen: dict[str, Any] = {"password": address.password} if address.password else {}
+    checked = said.startswith("verify-") or all(host.startswith("/") for host in hosts)
+    if not (checked or _said_how(address) or psycopg.pq.version() < KNOWS_HOW):
+        chosen["require_auth"] = "!password"  # as it is, to whoever answers
     if all(host.startswith("/") or host in LOCAL for host in hosts):
         return chosen
     if said in PLAIN:
@@ -363,6 +375,11 @@ def _secured(address: Address) -> dict[str, Any]:
             "DB",
         )
     return {**chosen, "sslmode": said or "require"}
+
+
+def _said_how(address: Address) -> bool:
+    """Whether the user chose how a server may ask for the password."""
+    return "require_auth" in address.options or "PGREQUIREAUTH" in os.environ
 
 
 def _hosts(address: Address) -> list[str]:
