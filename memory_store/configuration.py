@@ -183,5 +183,5 @@ def _instead(name: object) -> str:
     known = [*VARIABLES, SEARCH]
     near = get_close_matches(str(name), known, cutoff=0.5)
     meant = f". Did you mean {near[0]}?" if near else ""
-    below = f"the last holds options of a search, such as {SEARCH}: {{mode: keyword}}"
-    return f"There are {', '.join(known)}; {below}{meant}"
+    below = f"Options of a search stand under {SEARCH}, such as {SEARCH}: {{mode: keyword}}"
+    return f"{below}. There are {', '.join(known)}{meant}"

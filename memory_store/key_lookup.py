@@ -38,8 +38,8 @@ from memory_store.paths import KEY_FILE_VARIABLE
 TRIES = 3
 PASSPHRASE_VARIABLE = "MEMORY_STORE_PASSPHRASE"
 NOT_SHARED = (
-    "Lost yours? The recovery code opens the vault, typed where the passphrase is asked for. Your "
-    "passphrase opens another person's vault only while something in it is shared with you"
+    "Lost yours? The recovery code opens the vault, typed where the passphrase is asked for. "
+    "Another person's vault opens with your key only while something in it is shared with you"
 )
 """The file cannot say which: it holds keys only of persons with whom something is shared."""
 
@@ -97,7 +97,8 @@ def opened_by_first_key(
         raise refusals[0]
     raise LockedError(
         f"{database} is locked and no key was given: use --key-file PATH, set "
-        f"{KEY_FILE_VARIABLE} or {PASSPHRASE_VARIABLE}, or run it in a terminal to be asked"
+        f"{KEY_FILE_VARIABLE} or {PASSPHRASE_VARIABLE}, or run it in a terminal to be "
+        "asked; memory-store unlock asks once"
     )
 
 

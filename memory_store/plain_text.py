@@ -64,6 +64,7 @@ RST_LINK = re.compile(r"`(?P<said>[^`<\n]{0,400}?)[ \t]{0,4}(?:<[^`<>\n]{1,1000}
 GONE = (COMMENT, ATTRIBUTES, BLOCK_NAME, QUOTE, ESCAPE, RST_LINE, RST_ROLE)
 """Marks that leave nothing; reStructuredText's lines under titles Markdown has, too."""
 DOUBLE_TICKS = re.compile(r"(?<!`)(`{2,4}) ?([^`\n]{1,400}?) ?\1(?!`)")
+TASK = re.compile(r"^[ \t]*(?P<mark>[-*+] \[(?P<box>[ xX])\] )(?=\S)", re.MULTILINE)
 STARTS = re.compile(
     r"\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|>|`{3}|~{3}|\||[=~^\"'+]{3,}\s*\Z)| {4}|\t"
 )
@@ -143,11 +144,11 @@ def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> 
     escapes, comments and attribute lists; hard-wrapped lines are joined, and of empty lines in a
     row one stays.
 
-    Lists keep their lines, and nothing of the ``kept`` spans (code) changes, which do not overlap.
-    ``also`` are edits of the caller's.
+    Lists keep their lines, tasks have a box, and nothing of the ``kept`` spans (code) changes,
+    which do not overlap. ``also`` are edits of the caller's.
     """
     untouched = sorted(kept)
-    marks = (_gone, _headings, _links, _rst_links, _tables, _emphasis, _joints)
+    marks = (_gone, _tasks, _headings, _links, _rst_links, _tables, _emphasis, _joints)
     edits = sorted({*also, *chain.from_iterable(found(text) for found in marks)})
     plain = _edited(text, edits, untouched)
     if not EMPTY_LINES.search(plain.text):
@@ -187,6 +188,11 @@ def _headings(text: str) -> Iterator[Edit]:
 
 def _gone(text: str) -> Iterator[Edit]:
     yield from (Edit(*found.span()) for marks in GONE for found in marks.finditer(text))
+
+
+def _tasks(text: str) -> Iterator[Edit]:
+    for found in TASK.finditer(text):
+        yield Edit(*found.span("mark"), "☐ " if found["box"] == " " else "☑ ")
 
 
 def _links(text: str) -> Iterator[Edit]:

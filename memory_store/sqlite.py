@@ -1,7 +1,8 @@
 """SQLite: which module, how connections are opened, how sqlite-vec gets into one.
 
 Boundary: every connection of this package comes from here, with ``trusted_schema`` off (a hostile
-file cannot make its schema call functions) and ``secure_delete`` on (deleted cells are zeroed).
+file cannot make its schema call functions) and ``secure_delete`` on (deleted cells are zeroed). A
+file whose journal would have another file deleted is not opened.
 
 ``sqlite3`` is pysqlite3 where that is installed, else the standard library's: the choice Datasette
 and sqlite-utils make, so that exception classes match theirs.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
+import struct
 import sys
 import threading
 from collections.abc import Iterator
@@ -164,10 +166,12 @@ def connect(
 
     ``read_only`` neither creates nor changes the file. Every call waits up to ``patience`` seconds
     for a file that another program has locked. Raises ``sqlite3.OperationalError`` when
-    the file cannot be opened, ``sqlite3.DatabaseError`` when it is not a database.
+    the file cannot be opened, ``sqlite3.DatabaseError`` when it is not a database, StorageError
+    where its journal names another file.
     """
     target = str(path)
     if target != ":memory:":
+        _refuse_journal_of_several(Path(access.place or path))
         as_is = access.read_only or access.in_memory or not read_only
         writes = access.parameters if as_is else "mode=ro"
         target = f"{Path(access.place or path).absolute().as_uri()}?{writes}"
@@ -184,6 +188,36 @@ def connect(
         connection.close()
         raise
     return connection
+
+
+_END_OF_JOURNAL = struct.Struct(">II8s")
+_MAGIC = bytes.fromhex("d9d505f920a163d7")
+_LONGEST_NAME = 65_536  # bytes; SQLite takes 512
+
+
+def _refuse_journal_of_several(path: Path) -> None:
+    """Raise StorageError where the journal beside a file is one of several databases' transaction.
+
+    At its end stands the name of a file that SQLite deletes once it has rolled the transaction
+    back, whatever file that is (https://sqlite.org/atomiccommit.html, section 5.4). A vault has a
+    log, and never such a journal.
+    """
+    journal = Path(f"{os.path.realpath(path)}-journal")
+    try:
+        with journal.open("rb") as file:
+            end = file.seek(0, os.SEEK_END) - _END_OF_JOURNAL.size
+            file.seek(max(0, end))
+            length, total, magic = _END_OF_JOURNAL.unpack(file.read(_END_OF_JOURNAL.size))
+            file.seek(max(0, end - length))
+            named = magic == _MAGIC and 0 < length <= min(end, _LONGEST_NAME)
+            named = named and sum(file.read(length)) == total
+    except (OSError, struct.error):
+        return  # there is none, or none that names a file
+    if named:
+        raise StorageError(
+            f"{journal}: names another file, which SQLite would delete: it is no vault's. Move it "
+            "away, and open the vault again"
+        )
 
 
 CAUSES = (

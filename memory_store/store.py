@@ -526,6 +526,10 @@ class MemoryStore(Actions):
                 partial(MemoryStore.open, expander=expander), default_vault(), embedder=embedder
             )
         database = default_vault() if path is None else vault_path(path)
+        if not named:  # it may be that there is no vault to give a key for
+            from memory_store.vault.storage.schema import check_is_vault
+
+            check_is_vault(database)
         secrets = secrets_to_open(
             database,
             key_file=key_file,

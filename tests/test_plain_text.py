@@ -62,6 +62,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
         ("Map: ![[a/map.png#outline|100]]\nor [[map.png]]", "Map:  or map.png"),
         ("![[Ferry]] or [[Ferry#Out]] or [[#Out]]", "Ferry or Ferry › Out or Out"),
         ("![[Ferry#^b15695]], [[Ferry#^a|it]]", "Ferry, it"),
+        ("- [ ] Rope\n* [x] Lamp\n- [x](y)", "☐ Rope\n☑ Lamp\n- x"),
         ("Out at six. ^b15695\n- x ^2\n\n^the-end", "Out at six.\n- x ^2\n\n"),
         ("> [!tip]- Early\n> Go at five.", "Early\nGo at five."),
         ("Seven.<!-- or six --> %%ask%%", "Seven. "),

@@ -24,8 +24,7 @@ from .explanation import AccountView, account_views
 
 CODE_TYPE = "code"
 FENCE = re.compile(r"^ {0,3}(?:```|~~~)([^`\n]*)$", re.MULTILINE)
-LIST_MARK = re.compile(r"^[ \t]*(?P<mark>[-*+] (?:\[(?P<box>[ xX])\] )?)(?=\S)", re.MULTILINE)
-BOXES = {None: "• ", " ": "☐ ", "x": "☑ ", "X": "☑ "}
+LIST_MARK = re.compile(r"^[ \t]*([-*+] )(?!\[[ xX]\] )(?=\S)", re.MULTILINE)
 HASHTAG = re.compile(r"#(?!\d+\Z)[\w/-]+")
 MARK, MARK_END = Markup("<mark>"), Markup("</mark>")
 CODE_BLOCK, CODE_WORD = Markup('<code class="hy-block">'), Markup("<code>")
@@ -119,10 +118,10 @@ def with_code(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
 
 
 def _shown_marks(text: str) -> Iterator[plain_text.Edit]:
-    """Marks of lists and of tasks as signs; hashtags on lines of their own at the end go, for the
+    """Marks of lists as signs; hashtags on lines of their own at the end go, for the
     page lists the topics below."""
     for found in LIST_MARK.finditer(text):
-        yield plain_text.Edit(*found.span("mark"), BOXES[found["box"]])
+        yield plain_text.Edit(*found.span(1), "• ")
     rest = text.rstrip()
     before, _, last = rest.rpartition("\n")
     while before.strip() and all(HASHTAG.fullmatch(word) for word in last.split()):
@@ -203,7 +202,7 @@ def _links(row: SearchResult, asked: Asked, readable: bool) -> Iterator[ValueLin
 
 def _excerpt(passage: Passage, title: str, code: bool) -> Excerpt:
     text = passage.text.rstrip()
-    headed = after_heading(text, title)
+    headed = after_heading(text, title, passage.highlights)
     # else the empty lines before the first one with words
     lead = headed or text.rfind("\n", 0, len(text) - len(text.lstrip())) + 1
     fences = FENCE.findall(passage.text)

@@ -248,7 +248,7 @@ def preview_words(row: SearchResult) -> list[Word]:
     if not row.passages:
         return marked_words(row.preview, ())
     passage = row.passages[0]
-    start = after_heading(passage.text, row.title)
+    start = after_heading(passage.text, row.title, passage.highlights)
     moved = [(first - start, end - start) for first, end in passage.highlights if first >= start]
     words = marked_words(*without_marks(passage.text[start:], moved))
     before = [Word("…", False)] if passage.start else []

@@ -70,6 +70,7 @@ Heard = Callable[..., None]
 SO_FAR = "What was imported so far is kept: run it again to go on"
 MOST_NAMED = 10  # of what an import forgot, unless all of it is asked for
 SAME_NAMED = 3  # of what failed for one reason
+TO_NAME = "name it"  # in the reason of what is skipped until you do, and so is always named
 
 
 @vault_command("import", cls=ImportCommand)
@@ -332,7 +333,9 @@ def reindex(
 def _print_report(report: ImportReport, dry_run: bool, verbose: bool) -> None:
     print_reasons("failed", report.failures, verbose)
     print_reasons("warning", report.warnings, verbose)
-    print_reasons("skipped", report.skips, verbose, named=0)
+    to_name = [(name, why) for name, why in report.skips if TO_NAME in why]
+    print_reasons("skipped", to_name, verbose)
+    print_reasons("skipped", [one for one in report.skips if TO_NAME not in one[1]], verbose, 0)
     moved = [f"{old} is {new} now" for old, new in report.moved]
     print_names("renamed", moved, verbose)
     print_names("would be forgotten" if dry_run else "forgotten", report.forgotten, verbose)

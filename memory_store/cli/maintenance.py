@@ -184,6 +184,8 @@ def verify(store: MemoryStore, accept_older: bool, full: bool, as_json: bool) ->
         click.echo(f"{found['records']:,} records verified, {len(failures)} failed{older}")
         compared = found["compared"]
         vectors = f", the vectors of {compared['vectors']:,}"
+        if not full and compared["vectors"] < compared["entries"]:
+            vectors += ", chosen at random (all: --full)"
         if compared["left"]:
             vectors = f"; no vectors: {printable_line(compared['left'])}"
         counted = f"{compared['entries']:,} entries, the words of {compared['words']:,}"

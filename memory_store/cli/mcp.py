@@ -217,7 +217,7 @@ def _install(
 
 def _key(database: Path, key_file: Path | None) -> list[str]:
     """The option that opens the vault without a question; nothing where the keyring does."""
-    from memory_store.configuration import chosen
+    from memory_store.configuration import chosen, typed_vault
     from memory_store.key_lookup import keyring_may_open
     from memory_store.paths import KEY_FILE_VARIABLE
 
@@ -236,6 +236,7 @@ def _key(database: Path, key_file: Path | None) -> list[str]:
         click.echo("It works as long as memory-store unlock keeps the vault open.", err=True)
         return []
     raise LockedError(
-        "an assistant cannot type a passphrase: run memory-store unlock first, each time; or give "
-        "it a key of its own with memory-store keys add, and name it with --key-file"
+        "an assistant cannot type a passphrase: run memory-store unlock first, each time; or make "
+        f"a key for it: memory-store keys add{typed_vault(database)} --new-key-file "
+        "~/keys/assistant.key, then this again with --key-file ~/keys/assistant.key"
     )

@@ -191,10 +191,11 @@ def unlocked(
             f"{database} is locked: --passphrase needs a terminal, or set {PASSPHRASE_VARIABLE}"
         )
     ask = (lambda: asked_passphrase(database)) if at_terminal() else None
-    return open_store(database, key_file=key_file, ask_passphrase=ask, refused=_try_again)
+    return open_store(database, key_file=key_file, ask_passphrase=ask, refused=refused)
 
 
-def _try_again(_: WrongKeyError) -> None:
+def refused(_: WrongKeyError) -> None:
+    """Say that what was typed opens nothing, before it is asked for again."""
     words = "That is neither the passphrase nor the recovery code. Try again; Ctrl-C stops."
     click.echo(words, err=True)
 

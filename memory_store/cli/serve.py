@@ -1,8 +1,9 @@
 """``memory-store serve``: the search page of a vault in your browser, with you signed in.
 
 Boundary: sees no key. A key file is handed to Datasette, in this process, by its path, and the
-keyring by name; a passphrase is typed on the page. The server listens on this machine alone, and
-the link that signs you in works once.
+keyring by name; a passphrase is typed on the page. The server listens on this machine alone and
+answers programs of this user alone (:mod:`memory_store.cli.one_user`), and the link that signs you
+in works once.
 """
 
 from __future__ import annotations
@@ -45,8 +46,10 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
     Datasette itself.
     """
     from datasette.cli import cli
+    from datasette.plugins import pm
     from datasette.utils import tilde_encode
 
+    from memory_store.cli.one_user import OneUser
     from memory_store.keeper.served import announced
     from memory_store.key_lookup import keyring_may_open
     from memory_store.vault.storage.schema import check_is_vault
@@ -71,6 +74,8 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
             plugin = {"databases": {name: options}}
             settings.write_text(json.dumps({"plugins": {"datasette-hybrid": plugin}}))
             arguments += ["--metadata", str(settings)]
+        pm.register(OneUser())
+        os.environ["FORWARDED_ALLOW_IPS"] = ""  # uvicorn: whose word counts for who is asking
         click.echo("Stop with Ctrl-C. The link below, with a token, signs you in, once.", err=True)
         with announced(str(database), f"http://{HERE}:{port}/{tilde_encode(name)}"):
             cli.main(arguments, prog_name="memory-store", standalone_mode=False)

@@ -5,34 +5,59 @@ Boundary: what goes into a folder is sealed; names of files in it are untrusted 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memory_store.addresses import is_address
 from memory_store.cli.options import (
     asked_passphrase,
     at_terminal,
     json_option,
     key_options,
+    refused,
     with_store,
 )
 from memory_store.cli.rows import write_answer
 from memory_store.cli.terminal import SHORT_ID, memories, printable_line
 from memory_store.cli.vault_argument import VaultCommand, database_argument
-from memory_store.errors import BadInputError, LockedError, WrongKeyError
+from memory_store.configuration import typed_vault
+from memory_store.errors import (
+    BadInputError,
+    DeviceKeyError,
+    LockedError,
+    NotAVaultError,
+    WrongKeyError,
+)
 
 if TYPE_CHECKING:
     from memory_store.records.sync import SyncReport
     from memory_store.store import MemoryStore
+
+NO_DEVICE_KEY = (
+    "A passphrase of this vault also needs a device key, which this machine has not. Join with the "
+    "recovery code or a key file; after that memory-store keys device restore makes the passphrase "
+    "work here, too"
+)
 
 
 class SyncCommand(VaultCommand):
     """A command whose DB need not be there yet when it is to join."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        return click.Command.invoke(self, ctx) if ctx.params["join"] else super().invoke(ctx)
+        if ctx.params["join"]:
+            return click.Command.invoke(self, ctx)
+        try:
+            return super().invoke(ctx)
+        except NotAVaultError as error:
+            database, target = ctx.params["database"], ctx.params["target"]
+            if is_address(database) or database.exists() or not target.is_dir():
+                raise
+            copied = f"memory-store sync{typed_vault(database)} {shlex.quote(str(target))} --join"
+            raise NotAVaultError(f"{error}. To copy the one of {target}: {copied}") from None
 
 
 @click.command(cls=SyncCommand)
@@ -91,8 +116,8 @@ def _with_folder(store: MemoryStore, target: Path, *, embed: bool, whole: bool) 
 
 def _joined(database: Path, folder: Path, key_file: Path | None) -> MemoryStore:
     """A new copy of the vault, by the first key that there is."""
-    from memory_store.configuration import chosen
-    from memory_store.key_lookup import take_passphrase
+    from memory_store.configuration import chosen, default_vault
+    from memory_store.key_lookup import TRIES, take_passphrase
     from memory_store.paths import KEY_FILE_VARIABLE
     from memory_store.store import MemoryStore
 
@@ -101,14 +126,33 @@ def _joined(database: Path, folder: Path, key_file: Path | None) -> MemoryStore:
         raise BadInputError(f"{folder}: no such folder", "TARGET")
     if database.exists():
         raise BadInputError(f"{database} exists already; without --join it is synced", "DB")
+    if database == default_vault():
+        default_vault(make=True)
     if named:
         return MemoryStore.join(database, folder, key_file=named)
-    answer = take_passphrase()
-    if answer is None and at_terminal():
-        words = f"Passphrase or recovery code of the vault in {folder.name}"
-        answer = click.prompt(printable_line(words), hide_input=True, err=True)
-    if not answer:
+    given = take_passphrase()
+    if given is None and not at_terminal():
         raise LockedError("joining needs a key of the vault: use --key-file PATH, or a terminal")
+    tries = 1 if given else TRIES
+    while True:
+        tries -= 1
+        words = f"Passphrase or recovery code of the vault in {folder.name}"
+        answer = given or click.prompt(printable_line(words), hide_input=True, err=True)
+        try:
+            return _joined_by(answer, database, folder)
+        except DeviceKeyError:
+            if not tries:
+                raise WrongKeyError(NO_DEVICE_KEY) from None
+            click.echo(f"{NO_DEVICE_KEY}.", err=True)
+        except WrongKeyError as error:
+            if not tries:
+                raise
+            refused(error)
+
+
+def _joined_by(answer: str, database: Path, folder: Path) -> MemoryStore:
+    from memory_store.store import MemoryStore
+
     try:
         return MemoryStore.join(database, folder, recovery_code=answer)
     except (WrongKeyError, BadInputError):

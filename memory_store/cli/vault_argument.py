@@ -86,6 +86,9 @@ class VaultCommand(click.Command):
             args = args[:-1]  # its value is still to come: the Tab key was pressed for it
         ctx.meta.setdefault(TYPED, list(args))
         given = self._given(ctx, args)
+        if self._acts_on_a_vault(given):  # sources show notes.db 1, as other commands have it
+            args = [given[1], *args[: (at := args.index(given[1]))], *args[at + 1 :]]
+            given = [given[1], given[0], *given[2:]]
         if self.needs_none(args):
             args = [os.devnull, *args]
         elif not self._names_a_vault(given):
@@ -120,6 +123,16 @@ class VaultCommand(click.Command):
             return []
         every_one = found.get("every")
         return list(every_one) if isinstance(every_one, (list, tuple)) else []
+
+    def _acts_on_a_vault(self, given: list[str]) -> bool:
+        """Whether DB stands behind a word that says what to do, and not before it."""
+        words = [
+            word
+            for one in self.params[1:2]
+            if isinstance(one.type, click.Choice)
+            for word in one.type.choices
+        ]
+        return len(given) > 1 and given[0] in words and names_a_vault(given[1])
 
     def _names_a_vault(self, given: list[str]) -> bool:
         if given and is_address(given[0]):

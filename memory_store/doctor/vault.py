@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
 
-def vault(path: Path, store: MemoryStore | None, key: Check) -> list[Check]:
+def vault(path: Path, store: MemoryStore | None, key: Check | None = None) -> list[Check]:
     """The file, and the opened store behind it when there is one; ``key`` says what was given."""
     from memory_store.vault.storage.schema import check_is_vault
 
@@ -38,13 +38,13 @@ def vault(path: Path, store: MemoryStore | None, key: Check) -> list[Check]:
     return [*checks, _locked(path, key)]
 
 
-def _locked(path: Path, key: Check) -> Check:
+def _locked(path: Path, key: Check | None) -> Check:
     """A passphrase that was not given is nothing that is missing."""
     effect = "what the vault holds was not examined"
     if not has_passphrase(path):
         return Check("unlocked", "missing", "no key fits", effect, "give --key-file PATH")
     remedy = f"memory-store doctor{typed_vault(path)} --passphrase"
-    if key.state == "ok":
+    if key is not None and key.state == "ok":
         return Check("unlocked", "missing", "the key given does not fit", effect, remedy)
     return Check("unlocked", "off", "no passphrase was given", effect, remedy)
 

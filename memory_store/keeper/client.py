@@ -46,14 +46,15 @@ SWITCH = "MEMORY_STORE_KEEPER"  # off: no command asks a keeper
 DATABASE_VARIABLE = "MEMORY_STORE_DB"
 KEY_FILE_VARIABLE = "MEMORY_STORE_KEY_FILE"
 PASSPHRASE_VARIABLE = "MEMORY_STORE_PASSPHRASE"
-NOT_SENT = (SWITCH, DATABASE_VARIABLE, KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE)
+SECRETS = (PASSPHRASE_VARIABLE, "MEMORY_STORE_NEW_PASSPHRASE")
+NOT_SENT = (SWITCH, DATABASE_VARIABLE, KEY_FILE_VARIABLE, *SECRETS)
 PREFIX = "MEMORY_STORE_"
 ALSO_SENT = ("HF_ENDPOINT", "HF_HUB_OFFLINE", "HOME", "TRANSFORMERS_OFFLINE", "TZ", "XDG_DATA_HOME")
 TERMINAL_VARIABLES = ("COLUMNS", "NO_COLOR", "TERM")
 
 READS = (
     *("search", "get", "list", "links", "related", "code", "topics", "landscape", "stats"),
-    "audit",
+    *("exists", "review", "audit"),
 )
 """Commands that a keeper does, which may be done once more where it ends meanwhile."""
 WRITES = (

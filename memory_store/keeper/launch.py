@@ -18,14 +18,13 @@ from msgspec.structs import replace
 from memory_store.configuration import chosen
 from memory_store.errors import BadInputError, StorageError
 from memory_store.keeper.address import LONGEST, NOT_HERE, SUPPORTED, folder, socket_of
-from memory_store.keeper.client import KEY_FILE_VARIABLE
+from memory_store.keeper.client import KEY_FILE_VARIABLE, SECRETS
 from memory_store.processes import Child, send_bytes, variables_without
 from memory_store.searchers.wire import receive, send
 from memory_store.store import MemoryStore, Opening
 
 COMMAND = (sys.executable, "-P", "-m", "memory_store.keeper_process")
 """``-P``: no module is taken from the folder that it is started in."""
-SECRETS = ("MEMORY_STORE_PASSPHRASE", "MEMORY_STORE_NEW_PASSPHRASE")
 READY = "ready"
 
 

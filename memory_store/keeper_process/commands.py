@@ -42,7 +42,7 @@ Frame = tuple[bytes, bytes]
 DONE = (*READS, *WRITES, *FINDS, *FOLLOWS)
 LATER = (
     *("actions.code", "actions.edits", "actions.landscape", "actions.links"),
-    *("actions.sources", "actions.trail"),
+    *("actions.review", "actions.sources", "actions.trail", "actions.words"),
     *("actions.trash", "actions.writes", "cli.answers", "cli.pager"),
     *("search.answer.response", "search.legs.vector", "search.pipeline"),
     *("search.reranking.cross_encoder", "search.reranking.pool_order"),

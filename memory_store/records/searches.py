@@ -20,6 +20,7 @@ from memory_store.titles import shown_title
 WEAK = "weak"  # the band below the others: where scores are probabilities, less than one half
 UNLIKELY = 0.1  # a probability below which the best result is merely the nearest
 FAR = 1 / 8  # of the best score: what is below that, and holds no word asked for, is far
+NIL = 0.005  # what is below that is shown as 0
 
 
 class Passage(Struct, frozen=True):
@@ -168,7 +169,7 @@ class SearchResponse(Struct, frozen=True):
     @property
     def far(self) -> frozenset[str]:
         """Ids of results that people see folded: far less likely than the best one, and found by
-        neither word nor topic; all, where even the best is merely the nearest.
+        neither word nor topic, or shown as 0; all, where even the best is merely the nearest.
 
         None on a later page: who goes on wants to see them. None where scores are no probabilities.
         """
@@ -179,6 +180,7 @@ class SearchResponse(Struct, frozen=True):
             row.id
             for row in self.rows
             if best < UNLIKELY
+            or row.score < NIL
             or (row.score < best * FAR and row.keyword_rank is None and row.topic_rank is None)
         )
 

@@ -97,7 +97,10 @@ def secrets_to_open(
     if keyring:
         secrets.append(Secret(KEYRING, key=_keyring_entry(database)))
     if not secrets:
-        raise LockedError(f"{database.name} is locked and no key was given")
+        raise LockedError(
+            f"{database.name} is locked and no key was given: name its key_file, a passphrase, a "
+            "recovery_code, or keyring=True"
+        )
     return secrets
 
 

@@ -88,9 +88,9 @@ class WholeVault:
         self.likenesses = Likenesses()
         self.index = LiveIndex(keyring, Storage.open(path, read_only=True, access=access))
         self._older = not access.in_memory and (
-            rollback_warning(vault, path, self._writer) is not None
+            rollback_warning(vault, path, self._writer, keyring) is not None
         )
-        self._warned = False
+        self._warned, self._trail_writes = False, 0
         self._shares: Stored | None = None
         self._trash_looked_at = -LOOK_AT_TRASH
         self.notices: tuple[str, ...] = ()
@@ -100,7 +100,7 @@ class WholeVault:
         """A warning where its file was older than the one last used here, until it is accepted."""
         if not self._older:
             return None
-        warning = rollback_warning(self.vault, self.path, self.reader())
+        warning = rollback_warning(self.vault, self.path, self.reader(), self.keyring)
         command = "memory-store verify"
         return warning.replace(f"{command} DB", f"{command} {self.path}") if warning else None
 
@@ -113,7 +113,7 @@ class WholeVault:
 
     def accept_older(self) -> None:
         """Take the file as it is for the newest there is."""
-        accept(self.vault, self.path, self.reader())
+        accept(self.vault, self.path, self.reader(), self.keyring)
 
     @contextmanager
     def writing(self) -> Iterator[Storage]:
@@ -317,7 +317,7 @@ class WholeVault:
         self.access.refuse_writing(self.path)
         from memory_store.vault import audit  # written by servers, not by a command
 
-        audit.append(self.path, self.keyring, events, days=days, most=most)
+        self._trail_writes = audit.append(self.path, self.keyring, events, days=days, most=most)
 
     # -- locking ------------------------------------------------------------------------
 
@@ -336,7 +336,7 @@ class WholeVault:
         if not (self.keyring.locked or self.access.in_memory):
             # an exchanged file: keys are wiped all the same
             with contextlib.suppress(sqlite3.Error):
-                remember(self.vault, self.path, self._writer)
+                remember(self.vault, self.path, self._writer, self.keyring, self._trail_writes)
         self.keyring.wipe()
         self.link_graphs.wipe()
         self.likenesses.wipe()

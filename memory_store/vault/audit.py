@@ -4,8 +4,8 @@ Boundary: events come in open and are kept sealed, in batches of one size, so th
 file learns how many batches there are and roughly when they were written, and nothing else: not
 who, not what, not how many events. Each batch names the one before it by a hash, and a sealed head
 names the last one, so that a batch which was changed, moved, taken out or put back is noticed
-(:func:`check`). All batches and the head put back together look like an older file:
-``last_seen`` keeps how many batches there were for that.
+(:func:`check`). The head put back with the last batch, or with all of them, looks like an older
+file: ``last_seen`` keeps how many batches there were, and how often the trail was written.
 
 What happens rarely is kept in batches of its own, with bounds of its own (``STRANDS`` in
 ``audit_events.py``), so that no number of searches pushes an unlock or a wrong secret out.
@@ -24,7 +24,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from memory_store.crypto.sealing import LENGTH
-from memory_store.errors import TamperedError
+from memory_store.errors import FormatError, TamperedError
 from memory_store.vault.audit_events import (
     STRAND_NUMBERS,
     STRANDS,
@@ -48,12 +48,16 @@ BATCH_LASTS = timedelta(
 
 
 class _Head(Struct, frozen=True):
-    """Of a strand: which batches there are, how many events they hold, the hash of the last."""
+    """Of a strand: which batches there are, how many events they hold, the hash of the last.
+
+    ``writes``, of the first strand alone: how often the trail was written.
+    """
 
     first: int = 1
     last: int = 0
     events: int = 0
     tag: str = ""
+    writes: int = 0
 
 
 class _Batch(Struct):
@@ -68,8 +72,9 @@ def append(
     *,
     days: float = KEPT_DAYS,
     most: int = KEPT_EVENTS,
-) -> None:
-    """Write events, oldest first, and let go of those that are too old or too many.
+) -> int:
+    """Write events, oldest first, and let go of those that are too old or too many. Returns how
+    often the trail was written by then.
 
     ``days`` of 0 keeps them however old; ``most`` are kept of each strand's share. Raises
     ``sqlite3.OperationalError`` where the file cannot be written to now, TamperedError where the
@@ -84,7 +89,9 @@ def append(
             head = _append(storage, keys, heads[number], new)
             kept = int(most * strand.share)
             heads[number] = _trimmed(storage, keys, head, days, kept)
+        heads[0] = replace(heads[0], writes=heads[0].writes + 1)
         _write_heads(storage, keys, heads)
+    return heads[0].writes
 
 
 def events(storage: Storage, keyring: WholeKeyring) -> list[AuditEvent]:
@@ -141,11 +148,21 @@ def _numbers(heads: Sequence[_Head]) -> set[int]:
     return {number for head in heads for number in range(head.first, head.last + 1)}
 
 
-def batches_written(storage: Storage) -> int:
-    """How many batches were ever written to the file, as it says. Needs no key."""
+def written(storage: Storage, keyring: WholeKeyring) -> tuple[int, int | None]:
+    """How many batches were ever written to the file, and how often the trail was. That is ``None``
+    where its head cannot be read: by another than the owner, or as it was changed, which
+    :func:`check` says."""
     ranges = [(strand.base, strand.base + STRAND_NUMBERS) for strand in STRANDS]
-    newest = storage.audit.newest(ranges)
-    return sum(last - first for last, (first, _) in zip(newest, ranges, strict=True))
+    newest, head = storage.audit.newest(ranges, HEAD)
+    batches = sum(last - first for last, (first, _) in zip(newest, ranges, strict=True))
+    if head is None:
+        return batches, None if batches else 0
+    if not keyring.is_owner:
+        return batches, None
+    try:
+        return batches, _heads(keyring.of(VAULT_SCOPE), head)[0].writes
+    except (TamperedError, FormatError):
+        return batches, None
 
 
 def reseal(storage: Storage, keys: CollectionKeys) -> None:
@@ -251,13 +268,17 @@ def _read_heads(storage: Storage, keys: CollectionKeys) -> list[_Head]:
     heads = [_Head(strand.base + 1, strand.base) for strand in STRANDS]
     row = storage.audit.row(HEAD)
     if row is not None:
-        first = json.loads(_unsealed(keys, HEAD, row[0]))
-        others = first.pop("others", [])  # a trail of one strand has none
-        written = [_Head(**first), *(_Head(**other) for other in others)]
+        written = _heads(keys, row[0])
         return written + heads[len(written) :]
     if storage.audit.batches():
         raise TamperedError(f"{TABLE}: its head is missing")
     return heads
+
+
+def _heads(keys: CollectionKeys, sealed: bytes) -> list[_Head]:
+    first = json.loads(_unsealed(keys, HEAD, sealed))
+    others = first.pop("others", [])  # a trail of one strand has none
+    return [_Head(**first), *(_Head(**other) for other in others)]
 
 
 def _write_heads(storage: Storage, keys: CollectionKeys, heads: Sequence[_Head]) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -132,9 +133,9 @@ def write_file(
         MAGIC, kind, keys.vault, keys.epoch, bytes.fromhex(device), number, len(parts)
     )
     target = folder / name_of(device, number)
-    fresh = folder / f".{target.name}{UNFINISHED}"
+    fresh = folder / f".{target.name}-{secrets.token_hex(8)}{UNFINISHED}"
     try:
-        with fresh.open("wb") as file:
+        with fresh.open("xb") as file:  # never through a link that another user of the folder made
             file.write(head)
             for part in parts:
                 file.write(LENGTH.pack(len(part)))

@@ -40,17 +40,23 @@ def read_refs(
 
 
 def find_by_ref(storage: Storage, keyring: Keyring, ref: str, known: Known) -> str:
-    """The id of the one memory of that ref; else of that title, or whose file is called so.
+    """The id of the one memory of that ref; else of that title, or whose file is called so; else,
+    whatever the case of its letters.
 
     Raises NotFoundError, BadInputError for several.
     """
-    matches, called = [], []
+    matches, called, alike = [], [], []
+    folded = ref.strip().casefold()
     for memory, head in heads_of(storage, keyring, set(keyring.readable()), known):
         if head["ref"] == ref:
             matches.append(memory)
-        elif ref and ref in (head["title"], (head["ref"] or "").rpartition("/")[2]):
+            continue
+        names = (head["title"], (head["ref"] or "").rpartition("/")[2])
+        if ref and ref in names:
             called.append(memory)
-    found = matches or called
+        elif folded and folded in (name.casefold() for name in (*names, head["ref"] or "")):
+            alike.append(memory)
+    found = matches or called or alike
     if not found:
         raise NotFoundError(
             f"no memory {ref!r}; name one by its id, its path as imported, or its title"

@@ -22,6 +22,7 @@ from memory_store.vault.slots import OWNER, Slot, insert_slots, list_slots
 from memory_store.vault.storage import Storage
 from memory_store.vault.sync_state import Step
 
+UNREADABLE = "keys that are nothing that this version reads"
 CLEAR = ("format", "vault", ROOT_SETTING)
 
 
@@ -76,20 +77,37 @@ def decoded(data: bytes) -> Head:
     try:
         return msgpack.decode(data, type=Head)
     except (MsgspecError, ValueError):
-        raise FormatError("keys that are nothing that this version reads") from None
+        raise FormatError(UNREADABLE) from None
 
 
 def in_memory(head: Head) -> Storage:
-    """A vault without memories, made of a head, that is on no disk. The caller closes it."""
+    """A vault without memories, made of a head, that is on no disk. The caller closes it.
+
+    Raises FormatError where a vault has no room for what it says.
+    """
     storage = Storage(sqlite3.connect(":memory:", isolation_level=None))
-    storage.create_tables()
-    with storage.transaction():
-        write_head(storage, head)
+    try:
+        storage.create_tables()
+        with storage.transaction():
+            write_head(storage, head)
+    except BaseException:
+        storage.close()
+        raise
     return storage
 
 
 def write_head(storage: Storage, head: Head) -> None:
-    """Fill the tables of a vault that holds nothing yet (inside the caller's transaction)."""
+    """Fill the tables of a vault that holds nothing yet (inside the caller's transaction).
+
+    Raises FormatError for what they do not take.
+    """
+    try:
+        _write_head(storage, head)
+    except (OverflowError, ValueError, sqlite3.IntegrityError):
+        raise FormatError(UNREADABLE) from None
+
+
+def _write_head(storage: Storage, head: Head) -> None:
     storage.settings.write_clear({name: head.clear[name] for name in CLEAR if name in head.clear})
     storage.settings.write_sealed(head.revision, head.settings)
     storage.principals.insert(OWNER, "")

@@ -1,6 +1,7 @@
 """What this machine last saw of a vault, so that an older copy put in its place is noticed.
 
-Boundary: numbers alone (how often each collection was written) in the state folder. The file
+Boundary: numbers alone (how often each collection and the audit trail were written) in the state
+folder. The file
 itself cannot show that all of it was rolled back: everything in an old copy is authentic.
 """
 
@@ -8,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
-from memory_store.vault.audit import batches_written
+from memory_store.vault import audit
+from memory_store.vault.keyring import WholeKeyring
 from memory_store.vault.machine import read_numbers, write_numbers
 from memory_store.vault.storage import Storage
 
-AUDIT = "audit"  # no collection has such an id
+AUDIT, TRAIL = "audit", "trail"  # its batches, and how often it was written: no collections' ids
 MARK = "older:"  # nor such a one: a place where an older file was, which was not accepted yet
 BEHIND = (
     "this standby is behind what was last used on this machine: the latest changes are missing "
@@ -27,13 +30,17 @@ WARNING = (
 )
 
 
-def counters(storage: Storage) -> dict[str, int]:
-    """Collection → how often it was written, as the file says; and audit batches."""
-    written, last = storage.accounts.counters(), batches_written(storage)
-    return {**written, AUDIT: last} if last else written
+def counters(storage: Storage, keyring: WholeKeyring, seen: Mapping[str, int]) -> dict[str, int]:
+    """Collection → how often it was written, as the file says; and the audit trail, where its head
+    can be read. Else that is as often as was ``seen``."""
+    found, (batches, writes) = storage.accounts.counters(), audit.written(storage, keyring)
+    own = {AUDIT: batches, TRAIL: seen.get(TRAIL) if writes is None else writes}
+    return {**found, **{name: number for name, number in own.items() if number}}
 
 
-def rollback_warning(vault: bytes, path: Path, storage: Storage) -> str | None:
+def rollback_warning(
+    vault: bytes, path: Path, storage: Storage, keyring: WholeKeyring
+) -> str | None:
     """A warning when the file is older than the one last locked on this machine, else None.
 
     From then on it is given at every opening of a file in that place, whatever is written to it,
@@ -43,7 +50,7 @@ def rollback_warning(vault: bytes, path: Path, storage: Storage) -> str | None:
     seen, mark = read_numbers(_file(vault)), _mark(path)
     if mark in seen:
         return WARNING
-    if not _behind(seen, counters(storage)):
+    if not _behind(seen, counters(storage, keyring, seen)):
         return None
     if storage.standby:
         return BEHIND
@@ -51,17 +58,22 @@ def rollback_warning(vault: bytes, path: Path, storage: Storage) -> str | None:
     return WARNING
 
 
-def remember(vault: bytes, path: Path, storage: Storage) -> None:
+def remember(
+    vault: bytes, path: Path, storage: Storage, keyring: WholeKeyring, writes: int
+) -> None:
     """Keep the counters for the next time, unless it is an older file that was not accepted, or a
-    standby that is behind."""
-    seen, present = read_numbers(_file(vault)), counters(storage)
+    standby that is behind. ``writes``: how often the trail was, when this process last wrote it."""
+    seen = read_numbers(_file(vault))
+    present = counters(storage, keyring, seen)
+    if writes > present.get(TRAIL, 0):
+        present[TRAIL] = writes
     if _mark(path) not in seen and not (storage.standby and _behind(seen, present)):
         _keep(vault, path, present, seen)
 
 
-def accept(vault: bytes, path: Path, storage: Storage) -> None:
+def accept(vault: bytes, path: Path, storage: Storage, keyring: WholeKeyring) -> None:
     """Take the file as it is for the newest there is."""
-    _keep(vault, path, counters(storage), read_numbers(_file(vault)))
+    _keep(vault, path, counters(storage, keyring, {}), read_numbers(_file(vault)))
 
 
 def _behind(seen: dict[str, int], present: dict[str, int]) -> bool:

@@ -22,6 +22,10 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
+LATEST = 1 << 52
+"""The latest time of a version: the year 144,683. A device that is another's by now may have said
+so, and what replaces that version must still have a time."""
+
 NO_DEVICE = "="
 """Begins the name of what stands for a device where several make the very same version."""
 CONFLICT = f"{NO_DEVICE}conflict"
@@ -116,7 +120,7 @@ def changed(
 ) -> Register:
     """The register after a change that replaces every version that is known."""
     latest = max((each.time for each in before.versions), default=0)
-    version = Version(device, number, max(time, latest + 1), says, exact=exact)
+    version = Version(device, number, min(max(time, latest + 1), LATEST), says, exact=exact)
     return Register(before.memory, {**before.seen, device: number}, (version,))
 
 

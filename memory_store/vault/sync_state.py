@@ -13,7 +13,7 @@ import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from msgspec import MsgspecError, Struct, field, msgpack
 from msgspec.structs import replace
@@ -29,6 +29,8 @@ from memory_store.vault.storage.sync import TABLE, SyncRow
 
 PURPOSE = "sync"
 DEVICE_BYTES = 8
+AHEAD = 2 * 366 * 86_400_000  # milliseconds that another's clock may be ahead
+DO_NOT_FOLLOW = "keys that do not follow from those of this vault"
 ITSELF = ""  # the name of the one row that is about no memory
 
 
@@ -130,6 +132,7 @@ class State(Struct, frozen=True, tag="device"):
 
 
 Row: TypeAlias = "Known | State"
+OfTime = TypeVar("OfTime", Described, Chosen)
 
 
 def note_root(storage: Storage, keyring: WholeKeyring, root: SecretKey, generation: int) -> None:
@@ -150,7 +153,19 @@ def check_roots(
 
     Each of the two is given with how often it was replaced before.
     """
-    (generation, known), (wanted, root) = own, theirs
+    wanted, root = theirs
+    if following(vault, own, roots, wanted) != identity_of(root, X25519).verify_key:
+        raise TamperedError(DO_NOT_FOLLOW)
+
+
+def following(
+    vault: bytes, own: tuple[int, SecretKey], roots: Sequence[Step], wanted: int
+) -> bytes:
+    """By what the root key is known that was the ``wanted`` one, as those before it signed.
+
+    Raises TamperedError where they do not lead to it.
+    """
+    generation, known = own
     identity = identity_of(known, X25519)
     were = {identity.verify_key}
     for step in sorted(roots, key=lambda one: one.generation):
@@ -161,8 +176,9 @@ def check_roots(
             identity = replace(identity, verify_key=step.verify_key)
             generation = step.generation
             were.add(step.verify_key)
-    if generation != wanted or identity.verify_key != identity_of(root, X25519).verify_key:
-        raise TamperedError("keys that do not follow from those of this vault")
+    if generation != wanted:
+        raise TamperedError(DO_NOT_FOLLOW)
+    return identity.verify_key
 
 
 def _signed(vault: bytes, generation: int, verify_key: bytes) -> bytes:
@@ -226,6 +242,12 @@ def stored(storage: Storage) -> list[SyncRow]:
 def check(keyring: WholeKeyring, tag: bytes, sealed: bytes) -> None:
     """Open a row. Raises TamperedError, FormatError."""
     _opened(keyring.of(VAULT_SCOPE), tag, sealed)
+
+
+def not_ahead(one: OfTime, now: int) -> OfTime:
+    """As it came, or as of now where its time is years ahead: a device that is another's by now
+    may have said so, and nothing that is chosen later would ever count. ``now`` as ``time`` is."""
+    return replace(one, time=now) if one.time > now + AHEAD else one
 
 
 def latest(one: Described, other: Described) -> Described:

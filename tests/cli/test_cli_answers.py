@@ -156,6 +156,11 @@ def test_what_is_far_from_the_best_one_takes_a_line(capsys: pytest.CaptureFixtur
     assert "Ducks." not in shown
     assert "1 certain; 4 may fit" in shown
 
+    nil = tuple(replace(row, score=min(row.score, 0.8 * (row.score > 0.02))) for row in rows)
+    print_answer(replace(response, rows=nil))
+    shown = capsys.readouterr().out
+    assert shown.index("Bread.") < shown.index("3 more, far less likely") < shown.index("Geese")
+
     print_answer(replace(response, rows=tuple(replace(row, rank=row.rank + 5) for row in rows)))
     assert "Ducks." in capsys.readouterr().out, "who goes on wants to see them"
 

@@ -93,7 +93,7 @@ def test_get_takes_a_title_or_the_name_of_a_file_that_one_memory_alone_has(
     (deep := tmp_path / "notes" / "home").mkdir(parents=True)
     (deep / "lease.md").write_text("# The lease\n\nIt ends in May.\n")
     empty_vault.run("import", str(tmp_path / "notes"), "--no-embed")
-    for named in ("home/lease.md", "lease.md", "The lease"):
+    for named in ("home/lease.md", "lease.md", "The lease", "the LEASE"):
         assert "ends in May" in empty_vault.json("get", named)["text"]
     empty_vault.run("add", "Another", "--title", "The lease")
     assert (

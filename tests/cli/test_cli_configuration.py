@@ -51,11 +51,14 @@ def test_a_variable_comes_first(config: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("vaults: x.db", "'vaults' is no setting. There are vault, key-file"),
+        ("vaults: x.db", "'vaults' is no setting. Options of a search stand under search"),
         ("vault: [x.db]", "vault: expected a text"),
         ("- vault", "expected lines of NAME: VALUE"),
         ("defalut-vault: x.db", "Did you mean vault?"),
-        ("mode: keyword", "options of a search, such as search: {mode: keyword}"),
+        (
+            "mode: keyword",
+            "under search, such as search: {mode: keyword}. There are vault, key-file",
+        ),
         ("vault: 'x", "not YAML"),
         ("vault: x\nmodel: [a", "config.yaml, line 2: not YAML: expected ',' or ']'"),
         ("search: {colour: red}", "'colour' cannot be set here"),

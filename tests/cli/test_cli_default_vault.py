@@ -108,6 +108,20 @@ def test_a_vault_is_known_by_what_it_is_and_not_by_its_name(
     assert "rowing boat" not in texts(run("list"))
 
 
+def test_db_stands_before_what_is_done_or_behind_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, key_file = str(tmp_path / "other.db"), str(tmp_path / "keys" / "other.key")
+    run("init", other, "--key-file", key_file)
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", key_file)
+    (tmp_path / "notes").mkdir()
+    run("import", other, str(tmp_path / "notes"), "--no-embed")
+    run("collections", "create", other, "work")
+    for words in ((other, "show", "1"), ("show", other, "1")):
+        assert f"{tmp_path / 'notes'}" in run("sources", *words).output
+    assert "work" in run("collections", other).output
+
+
 def test_files_that_are_no_vault_are_words_or_sources(run: Run, tmp_path: Path) -> None:
     note, blog = tmp_path / "note.md", tmp_path / "blog.db"
     note.write_text("# Winter\n\nThe pipes froze.\n")

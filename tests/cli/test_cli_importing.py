@@ -146,6 +146,17 @@ def test_a_dry_run_counts_what_it_found_by_kind_and_says_why_the_rest_is_skipped
     assert empty_vault.json(*words)["kinds"] == {"ChatGPT": 1}
 
 
+def test_what_is_skipped_until_it_is_named_is_named(empty_vault: Vault, notes: Path) -> None:
+    (notes / "people.csv").write_text("name,note\nBen,nuts\n", encoding="utf-8")
+    (notes / "photo.jpg").write_bytes(b"\xff\xd8")
+    said = empty_vault.run("import", str(notes), "--no-embed").stderr.splitlines()
+    assert "skipped: 1 file: no reader for .jpg" in said
+    assert any(
+        line.startswith(f"skipped: {notes / 'people.csv'}: .csv holds many records")
+        for line in said
+    )
+
+
 def test_a_backup_opens_with_the_same_key(vault: Vault, tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere" / "copy.db"
     copy.parent.mkdir()

@@ -146,6 +146,14 @@ def test_csv_columns_are_fields_and_metadata(rows: Rows) -> None:
     assert (second.ref, second.title, second.metadata) == ("2", None, {})
 
 
+def test_a_row_without_a_title_is_called_by_its_name(rows: Rows) -> None:
+    named = rows("people.csv", "Name,note\nBen,allergic to nuts\nAda,# Tea\n,nobody\n").drafts
+    assert [one.title or "" for one in named] == ["Ben", "", ""]
+    assert named[0].metadata == {"Name": "Ben"}
+    (titled,) = rows("a.csv", "title,name,note\nNuts,Ben,allergic\n").drafts
+    assert titled.title == "Nuts"
+
+
 def test_semicolons_and_tabs_separate_too(put: Put) -> None:
     put("rows.csv", "id;text\n1;a, b\n")
     put("rows.tsv", 'id\ttext\n1\ta, "b"\n')

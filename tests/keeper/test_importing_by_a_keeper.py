@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import GeneratorType
 from typing import Any
@@ -175,3 +176,51 @@ def test_a_lock_ends_what_a_keeper_follows(vault: KeptOpen, tmp_path: Path, note
     other.lock()
     with pytest.raises(BrokenError):
         list(steps)
+
+
+def test_a_passphrase_in_the_environment_opens_the_vault_beside_the_keeper_and_nothing_is_doubled(
+    vault: KeptOpen, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A key that a caller has is used and not sent; so two processes follow one folder here."""
+    folder = tmp_path / "followed"
+    folder.mkdir()
+    path, key_file = tmp_path / "spoken.db", vault.key_file.with_name("spoken.key")
+    store, _ = MemoryStore.create(path, key_file=key_file)
+    with store:
+        store.keys.add(passphrase="a long spoken sentence", device_key=False)
+    kept = start(path, key_file)
+    spoken = os.environ | {"MEMORY_STORE_PASSPHRASE": "a long spoken sentence"}
+    command = [sys.executable, "-m", "memory_store", "watch", str(path), str(folder), "--json"]
+    beside = subprocess.Popen(command, env=spoken, stdout=subprocess.PIPE)
+    steps = client.followed(["watch", str(path), str(folder)])
+    assert isinstance(steps, GeneratorType)
+
+    def listen() -> None:
+        with suppress(BrokenError):  # it is locked in the end
+            list(steps)
+
+    heard = threading.Thread(target=listen, daemon=True)
+    heard.start()
+    assert beside.stdout is not None
+    assert beside.stdout.readline(), "it looked through the folder"
+    for number in range(60):
+        (folder / f"{number}.md").write_text(f"The weir has the gate {number}.")
+        if number % 3 == 1:
+            (folder / f"{number - 1}.md").rename(folder / f"moved {number}.md")
+        if number % 3 == 2:
+            (folder / f"{number}.md").unlink()
+
+    def listed() -> list[str]:
+        code, out, _ = by_keeper(capfdbinary, "list", str(path), "--json", "-n", "200")
+        assert code == 0
+        return sorted(row["ref"] for row in json.loads(out))
+
+    until(lambda: listed() == sorted(one.name for one in folder.iterdir()), 60)
+    beside.send_signal(signal.SIGINT)
+    beside.stdout.close()
+    assert beside.wait(20) == 0
+    kept.lock()
+    heard.join(20)
+    with MemoryStore.open(path, key_file=key_file) as store:
+        assert sorted(str(one.ref) for one in store.every()) == sorted(os.listdir(folder))
+        assert store.verify()["failures"] == []

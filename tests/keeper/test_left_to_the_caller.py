@@ -65,6 +65,12 @@ def test_a_key_that_the_caller_names_is_used(
     assert client.connected() is None
 
 
+def test_a_passphrase_to_be_is_not_sent(kept: KeptOpen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_STORE_NEW_PASSPHRASE", "an unusual tune for five herons")
+    assert "herons" not in str(client.facts(["list"]))
+    assert _sent(kept, "list", str(kept.path))[0] == EXIT
+
+
 @pytest.mark.parametrize("variable", ["MEMORY_STORE_MODEL", "MEMORY_STORE_RERANKER", "TZ"])
 def test_other_variables_would_give_other_answers(
     kept: KeptOpen, variable: str, monkeypatch: pytest.MonkeyPatch

@@ -397,8 +397,9 @@ def check_file(connection: sqlite3.Connection) -> None:
         raise Refused("unknown format")
     (hostile,) = connection.execute(
         """
-        select count(*) from sqlite_master where type = 'trigger' or (type = 'view'
-        and (name like 'vault!_%' escape '!' or name like 'memor%' or name = 'collections'))
+        select count(*) from sqlite_master where type = 'trigger'
+        or ((type = 'view' or type = 'table' and rootpage = 0) and (name like 'vault!_%' escape '!'
+        or name like 'memor%' or name = 'collections'))
         """
     ).fetchone()
     if hostile:

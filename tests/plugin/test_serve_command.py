@@ -89,6 +89,41 @@ def test_the_link_signs_you_in_once_and_leads_to_the_search_page(
         assert "behind the clock" not in httpx.get(page.url).text
 
 
+SENT = "import socket,sys; c=socket.create_connection((sys.argv[1],int(sys.argv[2])))"
+SENT += "; c.sendall(sys.argv[3].encode()); print(c.recv(12).decode())"
+STRANGER = 65534
+
+
+def sent_by(user: int, host: str, port: int, path: str, *headers: str) -> str:
+    """The first line of the answer to a request of a process of that user."""
+    request = "\r\n".join([f"GET {path} HTTP/1.1", "Host: 127.0.0.1", *headers, "", ""])
+    command = ["/usr/bin/env", "python3", "-c", SENT, host, str(port), request]
+    done = subprocess.run(command, user=user, capture_output=True, text=True, check=True, cwd="/")
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "getuid") or os.getuid() != 0 or not Path("/proc/net/tcp").exists(),
+    reason="becomes another user, on Linux",
+)
+def test_another_account_that_reads_the_link_off_the_list_of_processes_gets_nothing(
+    make_store: Callable[..., MemoryStore], key_file: Path
+) -> None:
+    store = make_store()
+    path = store.path
+    store.close()
+    with served(str(path), "--key-file", str(key_file)) as link:
+        port, way = httpx.URL(link).port or 0, link[link.index("/-/") :]
+        with socket.create_connection(("127.0.0.1", port)) as mine:
+            named = f"X-Forwarded-For: 127.0.0.1:{mine.getsockname()[1]}"
+            for host in ("127.0.0.1", "::ffff:127.0.0.1"):
+                for headers in ((), (named,), ("X-Forwarded-For: 127.0.0.1",)):
+                    answer = sent_by(STRANGER, host, port, way, *headers)
+                    assert answer == "HTTP/1.1 403"
+        assert sent_by(STRANGER, "127.0.0.1", port, f"/{path.stem}/-/hybrid/unlock")[-3:] == "403"
+        assert sent_by(0, "::ffff:127.0.0.1", port, way) == "HTTP/1.1 302"
+
+
 def test_a_vault_in_a_database_is_served_by_its_address(
     postgres: Server,
     key_file: Path,

@@ -141,3 +141,17 @@ async def test_an_empty_vault_offers_to_import_and_to_write(served: Served) -> N
     offered = [one["href"] for one in page.select(".hy-first a")]
     assert offered == [f"{served.base}/import", f"{served.base}/new"]
     assert not (await welcomed(served.by("alice"))).select(".hy-first"), "who may not write"
+
+
+async def test_a_search_of_an_empty_vault_leads_to_import_and_not_to_other_words(
+    served: Served,
+) -> None:
+    for one in [memory.id for memory in served.store.every()]:
+        served.store.delete(one, now=True)
+    for actor, ways in (("root", ["import", "new"]), ("bob", [])):
+        nothing = soup(await served.by(actor).get("?q=quinces")).select_one(".hy-empty")
+        assert "There is no memory here yet" in nothing.get_text()
+        assert "plainer words" not in nothing.get_text()
+        assert [link["href"] for link in nothing.select("a")] == [
+            f"{served.base}/{way}" for way in ways
+        ]

@@ -17,6 +17,7 @@ from memory_store.models import embedder
 from memory_store.models.embedder import Embedder
 from memory_store.records import MemoryDraft, SearchRequest
 from memory_store.search import degraded, pipeline
+from memory_store.search.answer.previews import after_heading
 from memory_store.store import MemoryStore
 
 
@@ -405,11 +406,12 @@ def test_the_address_of_a_link_is_text_like_any_other(store: MemoryStore) -> Non
         assert [row.preview for row in store.search(query, mode="keyword").rows] == [link], query
 
 
-def test_a_preview_is_where_clearly_more_of_the_question_stands(store: MemoryStore) -> None:
+@pytest.mark.parametrize("question", ["forty coins of the lighthouse keeper", "lighthouse keeper"])
+def test_a_preview_is_where_most_of_the_question_stands(store: MemoryStore, question: str) -> None:
     nearest_in_meaning = "Lighthouse, " * 400
     filler = " ".join(f"w{n}ord" for n in range(400))
     store.add(f"{nearest_in_meaning}\n\n{filler}\n\nThe keeper of the lighthouse has forty coins.")
-    (row,) = store.search("forty coins of the lighthouse keeper").rows
+    (row,) = store.search(question).rows
     assert "forty coins" in row.preview
     (row,) = store.search("lighthouse").rows
     assert row.preview.startswith("Lighthouse")
@@ -425,3 +427,22 @@ def test_a_preview_ends_after_a_sentence_or_an_item_not_with_a_number_or_a_headi
         (row,) = store.search("harbour master", mode="keyword").rows
         assert row.preview == f"{begins}{shown}"
         store.delete(added.id, now=True)
+
+
+def test_a_preview_of_mail_begins_with_the_message_or_where_its_head_answers(
+    store: MemoryStore,
+) -> None:
+    head = "From: Mina <mina@example.org>\nTo: me@example.org\nDate: Mon, 3 Mar 2025 09:12:00\n\n"
+    store.add(f"{head}The trailer needs tyres. {'It is old and heavy. ' * 20}", type="message")
+    (row,) = store.search("trailer tyres", mode="keyword").rows
+    assert row.preview.startswith("The trailer needs tyres.")
+    assert row.passages[0].place == "from Mina"
+    (row,) = store.search("mina", mode="keyword").rows
+    assert "Mina" in row.preview
+    short = store.add(f"{head.replace('Mina <', '<')}The bill is paid.", type="message")
+    (row,) = store.search("bill", mode="keyword").rows
+    assert (row.preview, row.passages[0].place) == (short.text, "from mina@example.org")
+    assert [after_heading(short.text, "", marks) for marks in ((), [(6, 9)])] == [
+        short.text.index("The bill"),
+        0,
+    ]

@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import os
 import random
+import time
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from devices import Devices, held
+from msgspec.structs import replace
 
+from memory_store.crypto.keys import Argon2Parameters
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
+from memory_store.vault import passphrase_slots
+from memory_store.vault.bundles import (
+    HEADER,
+    KEYS,
+    LENGTH,
+    MAGIC,
+    UNFINISHED,
+    content_of_keys,
+    found_in,
+    name_of,
+)
+from memory_store.vault.key_heads import Head, decoded, encoded
+from memory_store.vault.keyring import ROOT_SETTING, VAULT_SCOPE
+from memory_store.vault.slots import Slot
 
 NOTES = 150  # more than one part holds
 
@@ -76,6 +94,101 @@ def test_a_large_file_of_a_stranger_is_refused_before_it_is_read(
     assert report.added == NOTES
     assert any("large.sealed: changed since it was written" in one for one in report.ignored)
     assert peak < 8 * size
+
+
+def test_a_link_that_lies_in_the_folder_is_not_written_through(
+    store: MemoryStore, devices: Devices, tmp_path: Path
+) -> None:
+    """Syncthing, for one, brings links; and the numbers of the next files are known."""
+    devices.sync(store)
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (device, _), *_ = (one.name.split("-") for one in devices.files())
+    for number in range(12):
+        for name in (name_of(device, number), f".{name_of(device, number)}{UNFINISHED}"):
+            if not (devices.drive / name).exists():
+                (devices.drive / name).symlink_to(precious)
+    store.add("A note.")
+    devices.sync(store)
+    store.add("Another.")
+    devices.sync(store)
+    assert precious.read_text() == "mine"
+
+
+def replaced_root(head: Head) -> Head:
+    return replace(head, clear={**head.clear, ROOT_SETTING: "9"})
+
+
+def later(head: Head) -> Head:
+    keys = tuple((c, e + 1 if c == VAULT_SCOPE else e, w) for c, e, w in head.keys)
+    return replace(head, keys=keys)
+
+
+NUMBER = 2**64 - 1
+FORGED: dict[str, Callable[[Head], Head]] = {
+    "a later root key": replaced_root,
+    "a later root key, without slots": lambda head: replace(replaced_root(head), slots=()),
+    "later keys": later,
+    "later keys, without slots": lambda head: replace(later(head), slots=()),
+    "a number that no vault holds": lambda head: replace(replaced_root(head), revision=NUMBER),
+    "a principal that no vault holds": lambda head: replace(
+        later(head), slots=tuple(replace(one, principal=NUMBER) for one in head.slots)
+    ),
+    "an epoch that no vault holds": lambda head: replace(
+        later(head), keys=(*later(head).keys, ("other", NUMBER, b""))
+    ),
+    "no number of root keys": lambda head: replace(head, clear={**head.clear, ROOT_SETTING: "x"}),
+    "of another vault": lambda head: replace(head, clear={**head.clear, "vault": "00" * 16}),
+}
+
+
+def put_there(drive: Path, vault: bytes, head: Head, digest: bytes) -> None:
+    epoch = max(number for scope, number, _ in head.keys if scope == VAULT_SCOPE)
+    header = HEADER.pack(MAGIC, KEYS, vault, epoch, bytes(8), 1, 2)
+    parts = (LENGTH.pack(len(one)) + one for one in (encoded(head), digest))
+    (drive / "forged.sealed").write_bytes(b"".join((header, *parts)))
+
+
+@pytest.mark.parametrize("kind", FORGED)
+def test_keys_that_a_stranger_put_there_are_named_and_stop_nothing(
+    store: MemoryStore, phone: MemoryStore, devices: Devices, kind: str
+) -> None:
+    """The folder's other users read how a vault is opened: all but the seals of it."""
+    devices.sync(store)
+    (true,) = (one for one in found_in(devices.drive)[0] if one.kind == KEYS)
+    content, digest = content_of_keys(true)
+    forged = FORGED[kind](decoded(content))
+    put_there(devices.drive, true.vault, forged, digest)
+    store.add("A note.")
+    reports = devices.sync(store, phone)
+    assert all(one.ignored and "forged.sealed: " in one.ignored[0] for one in reports)
+    assert held(phone) == held(store)
+
+
+@pytest.mark.parametrize("kind", ["a later root key", "later keys"])
+def test_no_passphrase_is_tried_on_keys_that_a_stranger_put_there(
+    store: MemoryStore, devices: Devices, kind: str
+) -> None:
+    """Each try takes a third of a second, as many as the stranger likes."""
+    devices.sync(store)
+    (true,) = (one for one in found_in(devices.drive)[0] if one.kind == KEYS)
+    content, digest = content_of_keys(true)
+    forged = FORGED[kind](decoded(content))
+    costly = Slot(
+        "",
+        0,
+        "passphrase",
+        passphrase_slots.written(Argon2Parameters()),
+        bytes(16),
+        bytes(32),
+        b"x",
+    )
+    slots = tuple(replace(costly, id=str(number)) for number in range(60))
+    put_there(devices.drive, true.vault, replace(forged, slots=slots), digest)
+    began = time.process_time()
+    report = store.sync_with_folder(devices.drive, embed=False, answer="four small grey herons")
+    assert time.process_time() - began < 5
+    assert "forged.sealed: " in report.ignored[0]
 
 
 def test_a_conflicted_copy_is_taken_once_and_stands_in_for_a_damaged_one(

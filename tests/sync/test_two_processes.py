@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from at_terminal import session
 
 
 class Machine:
@@ -79,6 +80,56 @@ def test_a_person_joins_syncs_and_reads_what_happened(machines: tuple[Machine, M
     assert "Changed on two devices at once (1)" in phone.run("review")
     desk.sync()
     assert desk.texts() == phone.texts() == ["The lease ends in August.", "The lease ends in July."]
+
+
+def test_on_a_new_machine_the_usual_vault_is_joined_and_until_then_that_is_said(
+    machines: tuple[Machine, Machine],
+) -> None:
+    desk, _ = machines
+    home = desk.drive.parent / "new"
+    home.mkdir()
+    new = {**desk.environment, "HOME": str(home), "XDG_DATA_HOME": str(home / "share")}
+    new = {name: value for name, value in new.items() if name != "MEMORY_STORE_DB"}
+    new |= {f"MEMORY_STORE_{one}": str(home / one) for one in ("STATE", "CONFIG", "CACHE")}
+
+    def typed(*words: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "memory_store", *words, "--key-file", str(desk.key_file)]
+        return subprocess.run(line, env=new, capture_output=True, text=True, timeout=120)
+
+    missing = typed("sync", str(desk.drive))
+    assert missing.returncode == 1
+    assert missing.stderr.endswith(f"memory-store sync {desk.drive} --join\n"), missing.stderr
+    joined = typed("sync", str(desk.drive), "--join", "--no-embed")
+    assert joined.returncode == 0, joined.stderr
+    assert "The lease ends in June." in typed("get", "Lease").stdout
+
+
+def test_a_passphrase_that_needs_another_machine_asks_for_the_recovery_code(tmp_path: Path) -> None:
+    drive, phrase = tmp_path / "drive", "a long spoken sentence"
+    drive.mkdir()
+    kept = {name: value for name, value in os.environ.items() if "MEMORY_STORE" not in name}
+
+    def machine(name: str) -> dict[str, str]:
+        (home := tmp_path / name).mkdir()
+        kinds = ("STATE", "CONFIG", "CACHE", "DATA")
+        folders = {f"MEMORY_STORE_{one}": str(home / one) for one in kinds}
+        return kept | folders | {"HOME": str(home), "MEMORY_STORE_OFFLINE": "1", "TERM": "dumb"}
+
+    def typed(home: dict[str, str], *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+        line = [sys.executable, "-m", "memory_store", *words]
+        return subprocess.run(line, env=home | more, capture_output=True, text=True, timeout=120)
+
+    old, new = machine("old"), machine("new")
+    spoken = {"MEMORY_STORE_PASSPHRASE": phrase}
+    made = json.loads(typed(old, "init", "--passphrase", "--json", **spoken).stdout)
+    assert typed(old, "add", "The lease ends in June.", **spoken).returncode == 0
+    assert typed(old, "sync", str(drive), **spoken).returncode == 0
+    join = [sys.executable, "-m", "memory_store", "sync", str(drive), "--join", "--no-embed"]
+    shown, code = session(join, new, [phrase, "nonsense", made["recovery_code"]])
+    assert code == 0, shown
+    assert "Join with the recovery code or a key file" in " ".join(shown.split())
+    alone = typed(machine("third"), "sync", str(drive), "--join", **spoken)
+    assert (alone.returncode, "keys device restore" in alone.stderr) == (3, True)
 
 
 def test_what_cannot_be_synced_is_said_in_one_line(

@@ -196,12 +196,14 @@ def test_what_is_a_minute_apart_or_of_another_kind_stays_apart(store: MemoryStor
         "update vault_audit set sealed = zeroblob(4200) where sequence = 2",
         "update vault_audit set sealed = x'00' where sequence = 0",
         "insert into vault_audit select 99, sealed from vault_audit where sequence = 1",
+        "create table unkeyed as select * from vault_audit; drop table vault_audit; "
+        "create table vault_audit as select * from unkeyed union all select * from unkeyed",
     ],
 )
 def test_a_batch_taken_out_moved_or_changed_is_noticed(store: MemoryStore, tampering: str) -> None:
     keep(store, *(event(n) for n in range(200)))
     assert len(rows(store.path)) > 4
-    connect(store.path).execute(tampering)
+    connect(store.path).executescript(tampering)
     assert any("audit" in failure for failure in store.verify()["failures"])
 
 
@@ -224,6 +226,30 @@ def test_a_trail_taken_away_whole_is_a_warning_on_this_machine(
     again = MemoryStore.open(store.path, key_file=key_file)
     assert any("older" in line for line in again.search("x").degraded)
     again.lock()
+
+
+@pytest.mark.parametrize("open_meanwhile", [False, True])
+def test_a_trail_put_back_to_before_its_last_events_is_a_warning_on_this_machine(
+    store: MemoryStore, key_file: Path, open_meanwhile: bool
+) -> None:
+    """The last batch and the head together, which fit each other: what was read since is gone."""
+    keep(store, event(1))
+    older = rows(store.path)
+    keep(store, event(2))
+    if not open_meanwhile:
+        store.lock()
+    connection = connect(store.path)
+    connection.executemany("update vault_audit set sealed = ?2 where sequence = ?1", older)
+    store.lock()
+    with MemoryStore.open(store.path, key_file=key_file) as again:
+        assert [one.opened for one in again.trail.events()] == [1]
+        assert any("older" in line for line in again.search("x").degraded)
+        keep(again, event(3))
+    with MemoryStore.open(store.path, key_file=key_file) as again:
+        assert "older" in (again.first_warning() or "")
+        again.accept_older()
+    with MemoryStore.open(store.path, key_file=key_file) as again:
+        assert again.first_warning() is None
 
 
 def test_a_vault_made_before_there_was_a_trail_gets_one(store: MemoryStore) -> None:

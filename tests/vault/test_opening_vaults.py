@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -23,6 +25,7 @@ from memory_store.errors import (
 )
 from memory_store.sqlite import connect, sqlite3  # two libraries would undo each other's locks
 from memory_store.store import MemoryStore
+from memory_store.vault.storage.file_access import file_access
 from memory_store.vault.storage.schema import is_vault
 
 PASSPHRASE = "four small grey herons"
@@ -62,8 +65,10 @@ def test_wrong_secrets_are_named_by_kind_and_never_shown(
         MemoryStore.open(path, key_file=key_file)
     with pytest.raises(BadInputError, match="no recovery code"):
         MemoryStore.open(path, recovery_code="not one")
-    with pytest.raises(LockedError, match="no key was given"):
+    with pytest.raises(LockedError, match="no key was given: name its key_file, a passphrase"):
         MemoryStore.open(path)
+    with pytest.raises(NotAVaultError, match="no such file"):
+        MemoryStore.open(tmp_path / "nowhere.db")
 
 
 def test_a_vault_without_a_key_or_with_a_weak_one_is_not_made(tmp_path: Path) -> None:
@@ -136,6 +141,63 @@ def test_a_schema_with_foreign_triggers_is_refused(
     store.lock()
     change(store.path, statement)
     with pytest.raises(FormatError, match="which a vault never has"):
+        MemoryStore.open(store.path, key_file=key_file)
+
+
+def beside(path: Path, names: Path) -> None:
+    """The journal of a transaction that SQLite is to roll back, with the name of a file to delete:
+    as where a program died that wrote to several databases at once."""
+    magic, name = bytes.fromhex("d9d505f920a163d7"), str(names).encode()
+    page, pages = 4_096, path.stat().st_size // 4_096
+    head = (magic + struct.pack(">IIIII", 0, 1, pages, 512, page)).ljust(512, b"\0")
+    marked = struct.pack(">I", (1 << 30) // page + 1) + name
+    end = struct.pack(">II", len(name), sum(name)) + magic
+    path.with_name(f"{path.name}-journal").write_bytes(head + marked + end)
+
+
+def test_a_journal_beside_a_vault_has_no_other_file_deleted(
+    store: MemoryStore, key_file: Path, tmp_path: Path
+) -> None:
+    """Who can put a file beside a vault could choose any file of whoever opens it."""
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    path, link = store.path, tmp_path / "link.db"
+    store.add("A note.")
+    store.lock()
+    beside(path, precious)
+    link.symlink_to(path)
+    for place in (path, link):
+        for attempt in (
+            lambda place=place: MemoryStore.open(place, key_file=key_file),
+            lambda place=place: is_vault(place),
+            lambda place=place: file_access(place),
+            lambda place=place: connect(place),
+        ):
+            with pytest.raises(StorageError, match="-journal: names another file"):
+                attempt()
+    other, _ = MemoryStore.create(tmp_path / "other.db", key_file=key_file)
+    with other:
+        assert other.import_paths([path]).failed == 1
+    assert precious.read_text() == "mine"
+    path.with_name(f"{path.name}-journal").unlink()
+    with MemoryStore.open(link, key_file=key_file) as opened:
+        assert [one.text for one in opened.every()] == ["A note."]
+
+
+@pytest.mark.parametrize("table", ["vault_slots", "memories", "vault_trash"])
+def test_a_virtual_table_in_the_place_of_a_table_is_refused(
+    store: MemoryStore, key_file: Path, table: str
+) -> None:
+    """Its rows are what the file's own full-text index makes of bytes that the thief wrote."""
+    store.lock()
+    with closing(sqlite3.connect(store.path)) as connection, connection:
+        rows = connection.execute(f"select * from {table}")
+        columns, held = ", ".join(one[0] for one in rows.description), rows.fetchall()
+        connection.execute(f"drop table {table}")
+        connection.execute(f"create virtual table {table} using fts5({columns})")
+        marks = ", ".join("?" * (columns.count(",") + 1))
+        connection.executemany(f"insert into {table} values ({marks})", held)
+    with pytest.raises(FormatError, match=table):
         MemoryStore.open(store.path, key_file=key_file)
 
 

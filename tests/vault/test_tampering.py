@@ -201,6 +201,23 @@ def test_a_segment_whose_place_in_time_was_changed_is_noticed(
         opened.search("words")
 
 
+def test_a_part_of_the_index_that_stands_there_twice_is_noticed(
+    store: MemoryStore, key_file: Path
+) -> None:
+    """In a table without a key of its own: every memory would be exported twice."""
+    store.add("First words.")
+    store.lock()
+    change(store.path, "create table unkeyed as select * from vault_segments")
+    change(store.path, "drop table vault_segments")
+    doubled = "select * from unkeyed union all select * from unkeyed"
+    change(store.path, f"create table vault_segments as {doubled}")
+    with (
+        pytest.raises(TamperedError, match="twice"),
+        MemoryStore.open(store.path, key_file=key_file) as opened,
+    ):
+        list(opened.every())
+
+
 def test_a_collection_whose_key_was_taken_away_is_missed(
     store: MemoryStore, key_file: Path
 ) -> None:

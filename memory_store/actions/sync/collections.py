@@ -25,7 +25,7 @@ from memory_store.vault.manifest import Manifest, write_manifest
 from memory_store.vault.settings import Epoch, Settings
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.table import parts
-from memory_store.vault.sync_state import Described, latest, names_shown
+from memory_store.vault.sync_state import Described, latest, names_shown, not_ahead
 
 
 class SentCollection(Struct, frozen=True):
@@ -58,12 +58,17 @@ def note_collections(copy: Copy) -> None:
             settings.members_of(one),
         )
         if before is None or replace(here, time=before.time) != before:
-            noted[one] = replace(here, time=now)
+            noted[one] = replace(here, time=_after(before, now))
     for one, before in state.collections.items():
         if one not in settings.collections and not before.deleted:
-            noted[one] = replace(before, deleted=True, members={}, time=now)
+            noted[one] = replace(before, deleted=True, members={}, time=_after(before, now))
     if noted != state.collections:
         copy.save(replace(state, collections=noted))
+
+
+def _after(before: Described | None, now: int) -> int:
+    """The time of a description that takes the place of one, whatever the clocks say."""
+    return now if before is None else max(now, before.time + 1)
 
 
 def sent_collections(copy: Copy) -> list[SentCollection]:
@@ -113,7 +118,8 @@ def take_collections(
     offered = {one.described.collection: one for one in sent}
     merged = dict(copy.state.collections)
     for name, one in offered.items():
-        merged[name] = latest(merged.get(name, one.described), one.described)
+        described = not_ahead(one.described, now)
+        merged[name] = latest(merged.get(name, described), described)
         if name in needed and merged[name].deleted:
             merged[name] = replace(merged[name], deleted=False, time=now)
     present = set(vault.settings.collections)

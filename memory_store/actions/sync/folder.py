@@ -32,7 +32,7 @@ from memory_store.vault import bundles
 from memory_store.vault.bundles import CHANGES, Found
 from memory_store.vault.contents import digest, exact_digest, unpacked
 from memory_store.vault.keyring import VAULT_SCOPE
-from memory_store.vault.registers import Register
+from memory_store.vault.registers import LATEST, Register
 from memory_store.vault.slots import Secret
 from memory_store.vault.sync_state import Chosen, Target
 
@@ -266,6 +266,7 @@ def _check(one: Found, register: Register) -> None:
     try:
         whole = str(uuid.UUID(register.memory)) == register.memory
         for version in register.versions:
+            whole = whole and version.time <= LATEST
             if not version.deleted:
                 said = unpacked(version.content or b"").memory
                 whole = whole and digest(said) == version.says

@@ -47,7 +47,7 @@ from memory_store.vault.opened_slots import OpenedSlot, open_root, reopened
 from memory_store.vault.settings import Settings, write_settings
 from memory_store.vault.slots import Secret, insert_slots
 from memory_store.vault.storage import Storage
-from memory_store.vault.sync_state import State, check_roots, read_state
+from memory_store.vault.sync_state import State, check_roots, following, read_state
 
 NEED_SECRET = (
     "the keys were replaced on another device: its passphrase or recovery code is needed once"
@@ -82,18 +82,22 @@ def publish(copy: Copy, folder: Path, found: Sequence[Found], before: bytes) -> 
     return head.digest
 
 
-def published(found: Iterable[Found]) -> list[tuple[Found, Head, list[bytes]]]:
-    """The keys in a folder, the newest first; what cannot be read is left out."""
-    heads = []
+def published(found: Iterable[Found]) -> tuple[list[tuple[Found, Head, list[bytes]]], list[str]]:
+    """The keys in a folder, the newest first, and which files of keys are none."""
+    heads, problems = [], list[str]()
     for one in found:
         if one.kind != KEYS:
             continue
-        with suppress(TamperedError, FormatError):
+        try:
             parts = bundles.content_of_keys(one)
             head = decoded(parts[0])
-            if head.clear.get("vault") == one.vault.hex() and head.rank[1] == one.epoch:
-                heads.append((one, head, parts))
-    return sorted(heads, key=lambda each: (each[1].rank, each[0].number), reverse=True)
+            if head.clear.get("vault") != one.vault.hex() or head.rank[1] != one.epoch:
+                raise FormatError("keys of another vault, or not of the time that it says")
+            heads.append((one, head, parts))
+        except (TamperedError, FormatError) as error:
+            problems.append(f"{one.named}: {str(error).removeprefix(f'{one.named}: ')}")
+    heads.sort(key=lambda each: (each[1].rank, each[0].number), reverse=True)
+    return heads, problems
 
 
 # -- replaced elsewhere ------------------------------------------------------------
@@ -104,9 +108,9 @@ def adopt(copy: Copy, found: Sequence[Found], secrets: Sequence[Secret]) -> tupl
 
     Everything here is sealed anew then. Raises WrongKeyError where a secret is needed for them.
     """
-    vault, problems = copy.vault, list[str]()
+    vault, (heads, problems) = copy.vault, published(found)
     own = read_head(vault.reader()).rank
-    for one, head, parts in published(found):
+    for one, head, parts in heads:
         if head.rank == own and one.device != copy.state.device:
             with suppress(FormatError):
                 try:
@@ -116,6 +120,7 @@ def adopt(copy: Copy, found: Sequence[Found], secrets: Sequence[Secret]) -> tupl
         if head.rank <= own:
             continue
         try:
+            _check_written_by_owner(vault, own[0], one, head, parts)
             with closing(in_memory(head)) as storage, storage.transaction():
                 opening = _opening(vault, head, secrets)
                 theirs, settings, slot = opened_head(storage, opening)
@@ -135,6 +140,24 @@ def adopt(copy: Copy, found: Sequence[Found], secrets: Sequence[Secret]) -> tupl
         copy.save(replace(copy.state, roots=head.roots))
         return True, problems
     return False, problems
+
+
+def _check_written_by_owner(
+    vault: WholeVault, generation: int, one: Found, head: Head, parts: list[bytes]
+) -> None:
+    """Raise TamperedError, FormatError unless the owner's key of this vault says that keys are the
+    owner's. Before a secret is tried on them, or asked for: or anyone could have every device ask
+    for one, spend hours on it, and exchange nothing."""
+    root = vault.keyring.root
+    if head.rank[0] > generation:
+        following(vault.vault, (generation, root), head.roots, head.rank[0])
+        return
+    with closing(in_memory(head)) as storage:
+        theirs = WholeKeyring.unlock(storage, vault.vault, OWNER, SecretKey(root.buffer))
+    try:
+        bundles.check_keys(one, theirs.of(VAULT_SCOPE), parts)
+    finally:
+        theirs.wipe()
 
 
 def _opening(
@@ -214,7 +237,7 @@ def join(path: Path, folder: Path, secrets: Sequence[Secret]) -> WholeVault:
     where there are none in the folder, WrongKeyError where no secret opens them.
     """
     found, _ = bundles.found_in(folder)
-    heads = published(found)
+    heads, _ = published(found)
     if not heads:
         raise BadInputError(
             f"{folder}: no keys of a vault there; sync it with that folder on another device first",

@@ -19,7 +19,7 @@ from memory_store.errors import FormatError
 from memory_store.records import SavedSearch
 from memory_store.records.fusion import FittedFusion
 from memory_store.vault.settings import Settings
-from memory_store.vault.sync_state import Chosen
+from memory_store.vault.sync_state import Chosen, not_ahead
 from memory_store.vault.trash import KEPT_DAYS
 
 TRASH, SEARCH, RANKING = "trash", "search", "ranking"
@@ -31,7 +31,8 @@ def agree_settings(copy: Copy, sent: Mapping[str, Chosen] = {}) -> None:
 
     Raises FormatError for what is no such setting; nothing is taken then.
     """
-    vault = copy.vault
+    vault, now = copy.vault, time.time_ns() // 1_000_000
+    sent = {name: not_ahead(one, now) for name, one in sent.items()}
     with vault.writing() as storage, storage.transaction(vault.keyring):
         known = vault.stored_settings(storage)
         noted = _noted(known, copy.state.settings)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from memory_store.importing.drafts import with_text_topics
 from memory_store.importing.fields import FieldError, Record
+from memory_store.importing.notes import first_heading
 from memory_store.importing.readers.apple_export import apple_note
 from memory_store.importing.readers.conversations import conversation
 from memory_store.importing.readers.gemini import gemini_exchange
@@ -82,6 +83,13 @@ def _of_program(file: SourceFile, row: Row) -> MemoryDraft | str | None:
     return keep_note(row.values) or mem0_memory(row.values)
 
 
+def _name(values: dict[str, Any]) -> str | None:
+    """What a row without a title is called: its ``name``, which stays in the metadata."""
+    column = text_column(values, ("name",))
+    name = values[column] if column is not None else None
+    return name.strip() if isinstance(name, str) else None
+
+
 def _item(file: SourceFile, where: str, row: Row) -> Item:
     told = _of_program(file, row)
     if told is not None:
@@ -103,6 +111,8 @@ def _item(file: SourceFile, where: str, row: Row) -> Item:
     except FieldError as error:
         return Failure(where, error.reason)
     draft = replace(draft, title=draft.title or "") if exported else with_text_topics(draft)
+    if not (exported or draft.title or first_heading(draft.text)):
+        draft = replace(draft, title=_name(row.values))
     if row.table is not None:  # two tables may share their keys
         return replace(draft, source=f"{file.root}#{row.table}")
     named = draft.ref is not None or draft.id is not None

@@ -6,14 +6,14 @@ Boundary: reads opened text; what leaves is what the caller may read anyway.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from memory_store.plain_text import heading_words
 from memory_store.records import Memory, Passage, base_type
-from memory_store.search.answer.section import section
+from memory_store.search.answer.section import MAIL_HEAD, section
 from memory_store.search.candidates import Scored
 from memory_store.search.reranking.cross_encoder import around as near
 from memory_store.text.chunks import Span
@@ -28,7 +28,6 @@ EXPAND_SCORE = 0.80  # "rerank score above 0.80"
 EXPAND_CHARACTERS = 2_048  # "content under 2,048 characters"
 PREVIEW_CHARACTERS = 320  # about four lines on a page, two in a terminal
 SENTENCES_FROM = 200  # whole sentences of this length at least are enough, however long the next is
-CLEARLY_MORE = 2  # words of the query: one more may be chance
 LEAD_CHARACTERS = 160  # a preview starts at most this far before what was looked for
 
 _MARK = r"(?:[-*+>] |\d+\. |#{1,6} )"
@@ -142,11 +141,15 @@ def _code_preview(memory: Memory, matcher: Marker, known: FileSymbols | None) ->
     return Preview(passage, complete=len(part) == len(text), place=place)
 
 
-def after_heading(text: str, title: str) -> int:
-    """Where ``text`` goes on after a leading Markdown heading that only repeats ``title``.
+def after_heading(text: str, title: str, marks: Sequence[Sequence[int]] = ()) -> int:
+    """Where ``text`` goes on after a leading Markdown heading that only repeats ``title``, or after
+    the head of a mail that holds none of the ``marks``.
 
     0 without such a heading, and where nothing follows it.
     """
+    mail = MAIL_HEAD.match(text)
+    if mail is not None and mail.end() < len(text):
+        return 0 if any(start < mail.end() for start, _ in marks) else mail.end()
     found = _HEADING.match(text)
     if found is None or not title.strip():
         return 0
@@ -167,7 +170,7 @@ def expands(position: int, result: Scored, deep: bool) -> bool:
 def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
     """About four lines: in the stretch the reranker or the vectors liked, where words are dense.
 
-    Another stretch that holds clearly more of what is asked is shown instead.
+    Another stretch that holds more of what is asked is shown instead.
     """
     at = matcher.densest(text, PREVIEW_CHARACTERS)
     liked = result.passage or result.candidate.window
@@ -177,9 +180,12 @@ def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
             near_it, best = (
                 len(matcher.met(text[n : n + PREVIEW_CHARACTERS])) for n in (liked[0] + inside, at)
             )
-            at = at if best - near_it >= CLEARLY_MORE else liked[0] + inside
+            at = at if best > near_it else liked[0] + inside
     if at is None:
         at = liked[0] if liked else 0
+    head = MAIL_HEAD.match(text)
+    if head is not None and 0 < at < head.end() and not matcher.spans(head[0]):
+        at = head.end()  # not in the middle of a line of it
     return _from_a_beginning(text, at)
 
 

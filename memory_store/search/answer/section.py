@@ -17,6 +17,10 @@ PLACED = ("pages", "slides", "sheets", "turns")
 """What readers count in the metadata of a file that they cut into sections of the second level."""
 
 _LINE = re.compile(r"^(?:(#{2,6})[ \t]+(\S[^\n]*)| {0,3}(`{3,}|~{3,})([^\n]*))", re.MULTILINE)
+MAIL_HEAD = re.compile(
+    r"From: (?P<name>[^\n<]*)(?P<address>[^\n]*)\n(?:(?:To|Cc|Date): [^\n]*\n)+(?:\n|\Z)"
+)
+"""How the reader of mail begins a text."""
 _Span = tuple[int, int]
 
 
@@ -25,6 +29,7 @@ def section(memory: Memory, start: int, end: int, marks: Sequence[_Span]) -> str
     looked for (``marks``, offsets in the text), or over the longest stretch where there are none.
 
     ``None`` where that is no heading of the second level or a lower one, or only the title again.
+    Of mail without headings it is who sent it.
     """
     found = [(0, ""), *_headings(memory)]
     starts = [at for at, _ in found]
@@ -42,6 +47,9 @@ def section(memory: Memory, start: int, end: int, marks: Sequence[_Span]) -> str
 
     place = found[max(words, key=merit)][1]
     title = _plain(memory.title)
+    if not place and (mail := MAIL_HEAD.match(memory.text)) is not None:
+        sender = mail["name"].strip(' "') or mail["address"].strip("<> ")
+        return f"from {sender[:PLACE_CHARACTERS]}" if sender else None
     return None if not place or place.casefold() == title.casefold() else place
 
 

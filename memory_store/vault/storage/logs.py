@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memory_store.vault.storage.table import Table
+from memory_store.vault.storage.table import Table, each_once
 
 
 class AuditTable(Table):
@@ -28,21 +28,26 @@ class AuditTable(Table):
         return self._first("select sealed from vault_audit where sequence = ?", (number,))
 
     def batches(self) -> list[tuple[int, bytes]]:
-        """(number, sealed) of every batch, in order."""
-        return self._all(
+        """(number, sealed) of every batch, in order. Raises TamperedError where one is twice."""
+        found = self._all(
             "select sequence, sealed from vault_audit where sequence != 0 order by sequence"
         )
+        each_once("vault_audit", [number for number, _ in found])
+        return found
 
-    def newest(self, ranges: Sequence[tuple[int, int]]) -> list[int]:
-        """For each range of numbers (first, end) the newest number in it; the first for none."""
+    def newest(self, ranges: Sequence[tuple[int, int]], one: int) -> tuple[list[int], bytes | None]:
+        """For each range of numbers (first, end) the newest number in it; the first for none. And
+        what is sealed in the row of ``one`` number."""
         if not self.exists:
-            return [first for first, _ in ranges]
+            return [first for first, _ in ranges], None
         found = (
             f"coalesce((select max(sequence) from vault_audit where sequence >= {first:d} "
             f"and sequence < {end:d}), {first:d})"
             for first, end in ranges
         )
-        return [int(number) for number in self._all(f"select {', '.join(found)}")[0]]
+        row = f"(select sealed from vault_audit where sequence = {one:d} limit 1)"
+        *numbers, sealed = self._all(f"select {', '.join(found)}, {row}")[0]
+        return [int(number) for number in numbers], sealed
 
     def write(self, number: int, sealed: bytes) -> None:
         """Write a row in place of the one of that number."""

@@ -1,7 +1,8 @@
 """The tables of a vault, as append-only migrations, and the checks before a file is trusted.
 
 Boundary: no keys. A file is opened only when it is SQLite, holds a vault of a format this version
-reads, and holds no trigger or view that could run another's SQL on our tables.
+reads, and holds no trigger or view that could run another's SQL on our tables, nor a virtual table
+in the place of one: what reads such a one is code that the file chooses, and feeds.
 
 ``docs/how-it-works/sealing.md`` lists what stands in clear. Every blob column is a sealed value,
 except the keyed hashes in ``topic``, ``tag``, ``origin``, ``draft`` and ``file``.
@@ -36,6 +37,7 @@ READ_VERSIONS = (1, 2, FORMAT_VERSION)
 vault becomes one of today's when its owner opens it for writing: see ``vault/upgrade.py``. Which
 rules a vault is read by say its sealed settings; the number in the file's header only refuses."""
 SETTINGS_TABLE = "vault_settings"
+VIRTUAL = "virtual table"
 FIRST_TABLES = {
     "vault_settings": "name text, value text, sealed blob",
     "vault_slots": (
@@ -260,7 +262,10 @@ def check_schema(connection: sqlite3.Connection, name: str) -> None:
     NotAVaultError, FormatError, StorageError.
     """
     try:
-        found = connection.execute("select name, type from sqlite_master").fetchall()
+        found = connection.execute(
+            "select name, iif(type = 'table' and not rootpage, ?, type) from sqlite_master",
+            (VIRTUAL,),
+        ).fetchall()
         tables = dict(found)
         if tables.get(SETTINGS_TABLE) != "table":
             raise NotAVaultError(f"{name}: an SQLite database, but not a vault (no vault in it)")
@@ -282,7 +287,9 @@ def check_schema(connection: sqlite3.Connection, name: str) -> None:
 
 def _is_hostile(kind: str, name: str) -> bool:
     """Whether a vault never has such a thing: it could run another's SQL on our tables."""
+    called = str(name).lower()
+    if kind == VIRTUAL:
+        return called in FIRST_TABLES or called in LATER_TABLES
     if kind != "view":
         return kind == "trigger"
-    called = str(name).lower()
     return called.startswith(("vault_", "memor")) or called == "collections"

@@ -7,11 +7,12 @@ Boundary: sealed parts and ids pass.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from memory_store.vault.storage.table import LISTED, Table, listed
+from memory_store.vault.storage.table import LISTED, Table, each_once, listed
 
 EXTRA_TABLE = "vault_segment_parts"
 PARTS = ("main", "vectors", "pairs")
@@ -41,17 +42,23 @@ _COLUMNS = ", ".join(SegmentRow.__struct_fields__)
 _ROWS = f"select {_COLUMNS} from vault_segments order by sequence, rowid"
 
 
+def _segments(rows: list[Any]) -> list[SegmentRow]:
+    each_once("vault_segments", [row[0] for row in rows])
+    return [SegmentRow(*row) for row in rows]
+
+
 class Segments(Table):
     """Segments of the search index, and the log of what changed since they were written."""
 
     def rows(self) -> list[SegmentRow]:
-        """Every segment, oldest first (by sequence, then by insertion)."""
-        return [SegmentRow(*row) for row in self._all(_ROWS)]
+        """Every segment, oldest first (by sequence, then by insertion). Raises TamperedError where
+        one is twice."""
+        return _segments(self._all(_ROWS))
 
     def rows_later(self) -> Callable[[], list[SegmentRow]]:
         """The same at the end of a transaction that writes, once it is committed."""
         rows = self._engine.later(_ROWS)
-        return lambda: [SegmentRow(*row) for row in rows()]
+        return lambda: _segments(rows())
 
     def parts(
         self, ids: Sequence[str], names: Sequence[str] = PARTS, *, kept: bool = False

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from memory_store.errors import TamperedError
 from memory_store.vault.storage.schema import create_later_tables
 
 if TYPE_CHECKING:
@@ -49,6 +50,12 @@ class Engine(Protocol):
 
     def make(self, tables: Iterable[str]) -> None:
         """Make those of the later tables that are not there."""
+
+
+def each_once(table: str, keys: Sequence[Any]) -> None:
+    """Raise TamperedError where two rows have one key: in a table of another's making they can."""
+    if len(set(keys)) < len(keys):
+        raise TamperedError(f"{table}: a row stands there twice")
 
 
 class SqliteEngine:
