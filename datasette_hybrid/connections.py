@@ -46,6 +46,8 @@ UPKEEP = re.compile(r"\s*(vacuum|analyze|reindex|pragma\s+optimize)(\s+[\w.]+)?\
 REFUSED = "not authorized"
 """Begins what refused SQL is answered with, as SQLite's own message does."""
 
+_answering: weakref.WeakSet[Datasette] = weakref.WeakSet()
+"""Those that have begun to start, or were sent anything: they may be asked."""
 _isolated: ContextVar[bool] = ContextVar("hybrid_isolated", default=False)
 """Whether a connection that could write was opened for one function of the request itself."""
 
@@ -83,8 +85,15 @@ class Guard:
     def _access_to(self, places: Mapping[str, str | None], sql: Any) -> Mapping[str, Access]:
         if self._writes and isinstance(sql, str) and UPKEEP.fullmatch(sql):
             return dict.fromkeys(places, Access.ALL)
+        if not self._writes and not self._can_be_asked():
+            return dict.fromkeys(places, Access.ALL)
         known = NO_ASKER if self._writes and not _isolated.get() else asker.get()
         return {place: access_of(known, name) for place, name in places.items()}
+
+    def _can_be_asked(self) -> bool:
+        """Not while ``datasette inspect`` counts rows: nobody can ask but who has the file."""
+        database = self._database()
+        return database is None or database.ds in _answering
 
     def _vaults(self, connection: Any, database: Database | None) -> Mapping[str, str | None]:
         self._looking = True
@@ -213,6 +222,12 @@ def guard_connections() -> None:
         _carry_context_into_isolated()
     _count_what_is_open()
     _label_what_is_open()
+
+
+def guard_answers(datasette: Datasette | None) -> None:
+    """From now on there is somebody to guard the vaults of this Datasette from."""
+    if datasette is not None:
+        _answering.add(datasette)
 
 
 def guard_other(connection: Any, database: str, datasette: Any) -> None:

@@ -19,7 +19,7 @@ from memory_store.host import HybridFunctions, StoreAndGrants
 
 from . import compat
 from .audit.recorder import SQL, surface
-from .connections import is_guarded
+from .connections import guard_answers, is_guarded
 from .landing import landing_on_search
 from .permissions.asker import NO_ASKER, Asker, asker
 from .permissions.grants import renewing
@@ -42,6 +42,7 @@ SQL_SHARE = 0.8
 
 def start(datasette: Any) -> Callable[[], Awaitable[None]]:
     """Check the configuration now (it may stop the start); open the vaults when awaited."""
+    guard_answers(datasette)
     print_no_variables()
     print_no_sql()
     vaults = vaults_of(datasette)
@@ -73,6 +74,7 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
 
     def wrap(app: Any) -> Any:
         async def wrapped(scope: Any, receive: Any, send: Any) -> None:
+            guard_answers(reference())
             if scope["type"] == "lifespan":
                 await app(scope, _following(reference, receive), send)
                 return
