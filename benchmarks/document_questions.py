@@ -44,7 +44,8 @@ SUFFIXES = (
 
 class Question(msgspec.Struct, frozen=True):
     """A question; the ends of the refs or files that answer it; and where in them, which is how
-    the place begins or ends. Without a place, the memory is the answer."""
+    the place begins or ends (behind ``#``, where in that one). Without a place, the memory is the
+    answer."""
 
     question: str
     sources: tuple[str, ...]
@@ -79,8 +80,9 @@ QUESTIONS = [
     *_of("PDF", "example.pdf", ("how many people live in Vatican City", "Page 1")),
     *_of(
         "PDF",
-        "Seige_of_Vicksburg_Sample_OCR.pdf",
-        ("cannister shot made of a tin cylinder", "Page 3"),
+        "Seige_of_Vicksburg_Sample_OCR.pdf#Page 3|"
+        "Seige_of_Vicksburg_Sample_OCR-crazyones-merged.pdf#Page 4",  # a copy with a page before it
+        ("cannister shot made of a tin cylinder", ""),
     ),
     *_of("slides", "txt-fit-text.pptx", ("designers of typefaces at type foundries", "Slide 1")),
     *_of("slides", "dml-fill.pptx", ("autoshape with Divot pattern", "Slide 2")),
@@ -101,7 +103,9 @@ QUESTIONS = [
     *_of(
         "message",
         "CACRHdMaObu7Dc0FWTWEesvRCzUNDG=7oA7KFqAgtOs_UKjb3Og@mail.gmail.com>|"
-        "1447627429.3593.319.camel@example.com>",
+        "1447627429.3593.319.camel@example.com>|"  # the rest quote it whole
+        "CACRHdMZaZtkM9h_=p_HH1Yz9pTJwh6nwU0PmeqQX=kemD8LCjw@example.com>|"
+        "CACRHdMbPdoLoUCeKrA4Cm6Gya77JuEO0NUe_XJq5hUkznTzisA@example.com>",
         ("automated builds of Docker containers need rights on DockerHub", ""),
     ),
     *_of(
@@ -148,9 +152,13 @@ def fetch(folder: Path) -> None:
 
 def answered(asked: Question, row: SearchResult) -> tuple[bool, bool]:
     """Whether a result is a memory that answers, and whether it names the place."""
-    memory = (row.ref or "").endswith(asked.sources)
     place = (row.passages[0].place or "") if row.passages else ""
-    return memory, memory and (place.startswith(asked.place) or place.endswith(asked.place))
+    for source in asked.sources:
+        name, _, where = source.partition("#")
+        if (row.ref or "").endswith(name):
+            where = where or asked.place
+            return True, place.startswith(where) or place.endswith(where)
+    return False, False
 
 
 def asked(store: MemoryStore, questions: list[Question], **options: Any) -> Iterator[str]:

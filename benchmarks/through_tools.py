@@ -12,7 +12,7 @@ from __future__ import annotations
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -23,19 +23,9 @@ from memory_store.assistants.assistant import Assistant
 from memory_store.assistants.tools import call
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
+from memory_store.text.token_count import counted_with, tokens
 
 AT = 10
-BYTES_A_TOKEN = 4  # where no vocabulary is installed
-
-
-def counter() -> tuple[str, Callable[[str], int]]:
-    """What counts tokens: cl100k_base where ``bpe-openai`` is installed, else an estimate."""
-    try:
-        import bpe_openai
-    except ModuleNotFoundError:
-        return "estimated", lambda text: len(text.encode()) // BYTES_A_TOKEN
-    vocabulary = bpe_openai.get_encoding("cl100k_base")
-    return "cl100k_base", lambda text: len(vocabulary.encode(text))
 
 
 def added(assistant: Assistant, part: Part) -> dict[str, str]:
@@ -54,7 +44,7 @@ def recall(found: Iterable[str], wanted: Sequence[str]) -> float:
     return len(set(found) & set(wanted)) / len(wanted)
 
 
-def measured(part: Part, count: Callable[[str], int]) -> dict[str, float]:
+def measured(part: Part) -> dict[str, float]:
     """The figures of one conversation."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -63,7 +53,7 @@ def measured(part: Part, count: Callable[[str], int]) -> dict[str, float]:
         with store:
             assistant = Assistant(store.limited_to(EVERYTHING), "write", "benchmark")
             ids = added(assistant, part)
-            tools, library, tokens = [], [], []
+            tools, library, read = [], [], []
             for number, question in part.queries.items():
                 wanted = [ids[one] for one in part.judgements[number]]
                 asked = {"query": question, "limit": AT, "budget": MOST_BUDGET}
@@ -72,25 +62,24 @@ def measured(part: Part, count: Callable[[str], int]) -> dict[str, float]:
                 rows = store.search(question, limit=AT, expand=False).rows
                 library.append(recall((row.id for row in rows), wanted))
                 usual = call(assistant, "memory_search", {"query": question})
-                tokens.append(count(msgspec.json.encode(usual).decode()))
+                read.append(tokens(msgspec.json.encode(usual).decode()))
     return {
         "memories": len(ids),
         "questions": len(tools),
         "recall@10 by tools": statistics.mean(tools),
         "recall@10 by library": statistics.mean(library),
-        "tokens read": statistics.median(tokens),
-        "tokens in all": sum(count(draft.text) for draft in part.records),
+        "tokens read": statistics.median(read),
+        "tokens in all": sum(tokens(draft.text) for draft in part.records),
     }
 
 
 def main() -> None:
     folder, most = Path(sys.argv[1]), int((sys.argv[2:] or ["10"])[0])
-    how, count = counter()
     for number, part in enumerate(locomo(folder)):
         if number < most:
-            figures = measured(part, count)
+            figures = measured(part)
             shown = " · ".join(f"{name} {value:.4g}" for name, value in figures.items())
-            print(f"{number} ({how}): {shown}", flush=True)
+            print(f"{number} ({counted_with()}): {shown}", flush=True)
 
 
 if __name__ == "__main__":

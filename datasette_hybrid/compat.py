@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,6 +122,20 @@ def permission_rules(rules: Iterable[Rule]) -> Any:
     )
 
 
+def denials(denied: Iterable[tuple[Sequence[str], Sequence[str | None]]], reason: str) -> Any:
+    """The same of databases and what is denied in each of them (``None``: the database itself)."""
+    parts, params = [], {"hybrid_why": reason}
+    for n, (databases, resources) in enumerate(denied):
+        if databases and resources:
+            parts.append(
+                "select d.value as parent, r.value as child, 0 as allow, :hybrid_why as reason "
+                f"from json_each(:hybrid_in{n}) as d, json_each(:hybrid_of{n}) as r"
+            )
+            params |= {f"hybrid_in{n}": json.dumps(databases)}
+            params |= {f"hybrid_of{n}": json.dumps(resources)}
+    return PermissionSQL(sql=" union all ".join(parts), params=params) if parts else None
+
+
 def forget_permissions() -> None:
     """Have permissions asked anew: 1.0 remembers its answers from a request's start to its end."""
     known = _permission_check_cache and _permission_check_cache.get()
@@ -129,15 +143,12 @@ def forget_permissions() -> None:
         known.clear()
 
 
-async def ask_together(datasette: Any, actor: Any, databases: Iterable[str]) -> None:
-    """1.0: one query for all that a request asks about each database; it remembers the answers."""
+async def ask_together(datasette: Any, actor: Any, database: str) -> None:
+    """1.0: one query for all that a request asks about a database; it remembers the answers."""
     if hasattr(datasette, "allowed_many"):
-        for database in databases:
-            await datasette.allowed_many(
-                actions=("view-database", *ACTIONS),
-                resource=DatabaseResource(database),
-                actor=actor,
-            )
+        await datasette.allowed_many(
+            actions=("view-database", *ACTIONS), resource=DatabaseResource(database), actor=actor
+        )
 
 
 async def held(

@@ -14,14 +14,14 @@ from datasette.utils.sqlite import sqlite3
 
 from memory_store import host
 from memory_store.access import NO_GRANTS
-from memory_store.errors import LockedError, MemoryStoreError, NotAVaultError
+from memory_store.errors import BusyError, LockedError, MemoryStoreError, NotAVaultError
 from memory_store.host import HybridFunctions, StoreAndGrants
 
 from . import compat
 from .audit.recorder import SQL, surface
 from .connections import is_guarded
 from .landing import landing_on_search
-from .permissions.asker import NO_ASKER, asker
+from .permissions.asker import NO_ASKER, Asker, asker
 from .permissions.grants import renewing
 from .permissions.session_cookies import ending_at_logout
 from .requests.admission import seats_in_sql, work
@@ -212,7 +212,10 @@ def functions_of(datasette: Any, database: str, *, silent: bool = False) -> Hybr
                 raise
             return NO_ANSWER  # as where there is one, but not for the asker
         vault.server.check()
-        grants = asker.get().on(vault.database)
+        known, budget = asker.get(), int(datasette.setting("sql_time_limit_ms") * SQL_SHARE)
+        if not known.knows(vault.database):
+            known = _of_another(datasette, known, vault.database, budget / 1_000)
+        grants = known.on(vault.database)
         if not grants:
             return NO_ANSWER
         surface.set(SQL)
@@ -222,12 +225,29 @@ def functions_of(datasette: Any, database: str, *, silent: bool = False) -> Hybr
             return StoreAndGrants(None, grants)
         if grants.decrypt:
             note_opened()
-        budget = int(datasette.setting("sql_time_limit_ms") * SQL_SHARE)
         seats = seats_in_sql(datasette)
         return StoreAndGrants(store, grants, budget, lambda call: seats.run(call, budget / 1_000))
 
     settings = vaults_of(datasette).settings.get(database)
     return HybridFunctions(resolve, table=settings is None or settings.table_function)
+
+
+def _of_another(datasette: Any, known: Asker, database: str, seconds: float) -> Asker:
+    """What the asker may do on a database that the request's address does not name, for SQL.
+
+    An SQL thread waits for this, so it takes a seat: of those threads one is free to answer.
+    """
+    more, loop = known.more, known.loop
+    assert more is not None
+    assert loop is not None
+
+    def asked() -> Asker:
+        return asyncio.run_coroutine_threadsafe(more(database), loop).result(seconds)
+
+    try:
+        return seats_in_sql(datasette).run(asked, seconds)
+    except TimeoutError:
+        raise BusyError("what you may do there was not found in time: try again") from None
 
 
 def routes() -> list[tuple[str, Any]]:

@@ -13,6 +13,7 @@ And once more when the request's body has arrived, which may be long after its h
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -27,7 +28,7 @@ from memory_store.errors import NotAVaultError
 from memory_store.host import Scope
 
 from .. import compat, configuration
-from ..vaults.memberships import memberships, remembered
+from ..vaults.memberships import about, asked_about, memberships, remembered
 from ..vaults.registry import MANY, vaults_of
 from ..vaults.vault import Vault
 from .asker import NO_ASKER, Asker, asker
@@ -35,6 +36,7 @@ from .membership import Membership, rules
 from .session_cookies import session_unlock
 
 _BELOW_ONE = re.compile(r"(?:\A|/)([^/]+)/-/hybrid(?:\.json|\.csv|/.*)?\Z")
+FORMAT = re.compile(r"\.\w+$")
 FOR_PROGRAMS = (".json", ".csv", "/mcp")  # without a menu, which names all that can be searched
 SESSION = replace(ALL_GRANTS, audit=True)
 """Of a browser that unlocked the vault. Still not ``models``: the server pays for those."""
@@ -66,28 +68,59 @@ async def resolve(datasette: Any, request: Any, actor: Any) -> Asker:
     They are those of now, and not renewed: ``again`` is for code that recognises a request.
     """
     compat.forget_permissions()
-    vaults = _reached(datasette, request.path)
+    vaults, more = _reached(datasette, request.path)
+    found = replace(await _on(datasette, request, actor, vaults), path=request.path)
+    if not more:
+        return found
+    others = found.others
+
+    async def of_another(database: str) -> Asker:
+        key = (repr(actor), database)
+        if key not in others:
+            vaults = vaults_of(datasette).some([database])
+            others[key] = await _on(datasette, request, actor, vaults)
+        return others[key]
+
+    return replace(found, more=of_another, loop=asyncio.get_running_loop())
+
+
+async def _on(datasette: Any, request: Any, actor: Any, vaults: Sequence[Vault]) -> Asker:
+    """Grants of a request on some vaults, with what its browser has unlocked."""
 
     def unlocked() -> frozenset[str]:
         found = (one for one in vaults if session_unlock(datasette, request, one, actor))
         return frozenset(vault.database for vault in found)
 
-    names = [vault.database for vault in vaults]
-    return replace(await resolve_some(datasette, actor, names, unlocked), path=request.path)
+    return await resolve_some(datasette, actor, [one.database for one in vaults], unlocked)
 
 
-def _reached(datasette: Any, path: str) -> list[Vault]:
-    """The vaults that an answer can be about: all. Below one vault's address that one alone, where
-    no menu names the others: it costs the same however many there are."""
-    below = _BELOW_ONE.search(path)
-    if below is None or not (
-        path.endswith(FOR_PROGRAMS) or len(vaults_of(datasette).names()) > MANY
-    ):
-        return vaults_of(datasette).all()
-    try:
-        return [vaults_of(datasette).of(tilde_decode(below[1]))]
-    except NotAVaultError:
-        return []
+def _reached(datasette: Any, path: str) -> tuple[list[Vault], bool]:
+    """The vaults that an answer can be about, and whether SQL may name others.
+
+    All. Below one vault's address that one alone, where no menu names the others, and of very many
+    below one database its own: it costs the same however many there are.
+    """
+    known, below = vaults_of(datasette), _BELOW_ONE.search(path)
+    many = len(known.names()) > MANY
+    if below is not None and (many or path.endswith(FOR_PROGRAMS)):
+        try:
+            return [known.of(tilde_decode(below[1]))], False
+        except NotAVaultError:
+            return [], False
+    database, _ = place(datasette, path)
+    # of another one a thread asks that holds one of those in which the question is answered
+    if many and database and not datasette.crossdb and datasette.setting("num_sql_threads") > 1:
+        return known.some([database]), True
+    return known.all(), False
+
+
+def place(datasette: Any, path: str) -> tuple[str | None, str]:
+    """The database and the table that a path is below, as far as it is; ``None``: no database."""
+    inside = path.removeprefix(datasette.setting("base_url").rstrip("/")).lstrip("/")
+    route, _, rest = inside.partition("/")
+    routes = {one.route or name: name for name, one in datasette.databases.items()}
+    database = routes.get(tilde_decode(route)) or routes.get(tilde_decode(FORMAT.sub("", route)))
+    return database, tilde_decode(FORMAT.sub("", rest.partition("/")[0]))
 
 
 async def resolve_some(
@@ -103,7 +136,9 @@ async def resolve_some(
     """
     actor_id = id_of(actor)
     async with remembered(datasette, actor_id, databases) as known:
-        await compat.ask_together(datasette, actor, databases)
+        for name in databases:
+            with about(name):
+                await compat.ask_together(datasette, actor, name)
         visible = {name: await compat.may_view(datasette, actor, name) for name in databases}
         seen = [name for name in databases if visible[name]]
         sessions = unlocked().intersection(seen)
@@ -191,12 +226,15 @@ def configured(datasette: Any, actor: Any, action: str, database: str) -> bool:
 
 
 async def rules_by_sql(datasette: Any, actor: Any, action: str) -> Any:
-    """Allow blocks, root's default and membership, for 1.0's ``permission_resources_sql``."""
+    """Allow blocks, root's default and membership, for 1.0's ``permission_resources_sql``.
+
+    Of all databases a thousand rules, made for each of seven questions, took as long as a search.
+    """
     named = vaults_of(datasette).settings
     usual = compat.matches(actor, configuration.DatabaseSettings("").allow_block(action))
     on_databases = [
         compat.Rule(name, None, True, "datasette-hybrid configuration")
-        for name in datasette.databases
+        for name in asked_about(datasette)
         if (configured(datasette, actor, action, name) if name in named else usual)
     ]
     if action == compat.AUDIT:

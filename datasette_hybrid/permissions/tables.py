@@ -8,6 +8,7 @@ permission hooks here do for pages and the download. Tables that are no vault's 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from enum import IntEnum
 from typing import Any
 
@@ -80,17 +81,23 @@ async def decide(datasette: Any, actor: Any, action: str, resource: Any) -> bool
 
 
 async def rules_by_sql(datasette: Any, actor: Any, action: str) -> Any:
-    """The same for 1.0's ``permission_resources_sql``: denials alone."""
-    rules = []
+    """The same for 1.0's ``permission_resources_sql``: denials alone.
+
+    Of vaults that the request does not reach all is denied, and nothing asked.
+    """
     tables: tuple[str | None, ...] = (None,)
     if action == VIEW_TABLE:
         tables = (*MEMORY_TABLES, *VAULT_TABLES, *LATER_TABLES)
+    known, found = asker.get(), defaultdict[Access, list[str]](list)
     for database in _vaults_with_a_say(datasette, action):
-        access = await _access(datasette, actor, database)
-        denied = [one for one in tables if access < (needed(one) if one else Access.ALL)]
-        reason = "closed to everyone without a grant on the vault"
-        rules += [compat.Rule(database, table, False, reason) for table in denied]
-    return compat.permission_rules(rules)
+        reached = known is NO_ASKER or database in known.visible
+        access = await _access(datasette, actor, database) if reached else Access.NONE
+        found[access].append(database)
+    denied = [
+        (databases, [one for one in tables if access < (needed(one) if one else Access.ALL)])
+        for access, databases in found.items()
+    ]
+    return compat.denials(denied, "closed to everyone without a grant on the vault")
 
 
 def _vaults_with_a_say(datasette: Any, action: str) -> list[str]:
@@ -109,7 +116,9 @@ async def _access(datasette: Any, actor: Any, database: str) -> Access:
     Datasette asks of each table whether an anonymous visitor might see it, too.
     """
     known = asker.get()
-    if known is NO_ASKER or actor != known.actor:
+    if known.more is not None and actor == known.actor and database not in known.visible:
+        known = await known.more(database)
+    elif known is NO_ASKER or actor != known.actor:
         others, key = known.others if known is not NO_ASKER else {}, (repr(actor), database)
         if key not in others:
             others[key] = await resolve_some(datasette, actor, [database])

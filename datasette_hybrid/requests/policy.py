@@ -25,11 +25,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from datasette.utils import tilde_decode
 from jinja2 import Environment
 from jinja2.ext import Extension
 
-from ..permissions.asker import asker
+from ..permissions.asker import Asker, asker
+from ..permissions.grants import place
 from ..permissions.tables import Access, needed
 from ..vaults.registry import names_found
 
@@ -37,7 +37,6 @@ SCRIPT = re.compile(r"""(?<!["'`\\])<script\b(?![^>]*\bnonce=)""")
 HANDLER = re.compile(r"""\son[a-z]+="([^"{]+)\"""")
 UNFRAMED = "frame-ancestors 'none'; base-uri 'none'; object-src 'none'"
 CACHE_CONTROL = b"cache-control"
-FORMAT = re.compile(r"\.\w+$")
 
 Send = Callable[[Any], Awaitable[None]]
 
@@ -126,13 +125,18 @@ def protected(datasette: Any, path: str, send: Send) -> Send:
                     (b"x-content-type-options", b"nosniff"),
                     (b"referrer-policy", b"no-referrer"),
                 ]
-            if any(asker.get().grants.values()):
+            if _may_search(asker.get()):
                 headers = [pair for pair in headers if pair[0].lower() != CACHE_CONTROL]
                 headers.append((CACHE_CONTROL, b"no-store"))
             message = {**message, "headers": headers}
         await send(message)
 
     return sent
+
+
+def _may_search(known: Asker) -> bool:
+    """Whether an answer may say what others may not know: of any vault that was asked about."""
+    return any(any(one.grants.values()) for one in (known, *known.others.values()))
 
 
 def _policy(datasette: Any, path: str, said: Mapping[bytes, bytes]) -> str | None:
@@ -143,19 +147,10 @@ def _policy(datasette: Any, path: str, said: Mapping[bytes, bytes]) -> str | Non
         return None
     found = _protection.get()
     opened = found is not None and found.opened
-    database, table = _place(datasette, path)
+    database, table = place(datasette, path)
     known = asker.get()
     if database is None:
         return UNFRAMED if opened else None
     if opened or (database in names_found(datasette) and needed(table) > Access.NONE):
         return content_policy()
     return UNFRAMED if known.at(database) or known.on(database) else None
-
-
-def _place(datasette: Any, path: str) -> tuple[str | None, str]:
-    """The database and the table that a path is below, as far as it is; ``None``: no database."""
-    inside = path.removeprefix(datasette.setting("base_url").rstrip("/")).lstrip("/")
-    route, _, rest = inside.partition("/")
-    routes = {one.route or name: name for name, one in datasette.databases.items()}
-    database = routes.get(tilde_decode(route)) or routes.get(tilde_decode(FORMAT.sub("", route)))
-    return database, tilde_decode(FORMAT.sub("", rest.partition("/")[0]))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from datasette.plugins import pm
 
-from ..compat import may_view
+from ..compat import denials, may_view
 
 try:
     from datasette.jump import JumpSQL
@@ -40,24 +39,13 @@ def has_boxes_of_plugins() -> bool:
     return hook is not None and hook.has_spec()
 
 
-def no_changes(databases: Iterable[str], tables: Sequence[str | None]) -> Any:
+def no_changes(databases: Sequence[str], tables: Sequence[str | None]) -> Any:
     """1.0's answer to ``permission_resources_sql``: not even root does it to those tables.
 
     ``None`` is the database itself.
     """
-    pairs = [[database, table] for database in databases for table in tables]
-    if not pairs:
-        return None
-    return PermissionSQL(
-        sql="""
-            select value ->> 0 as parent, value ->> 1 as child, 0 as allow, :sealed_why as reason
-            from json_each(:sealed_tables)
-        """,
-        params={
-            "sealed_tables": json.dumps(pairs),
-            "sealed_why": "a vault is changed through its own pages, API and commands",
-        },
-    )
+    why = "a vault is changed through its own pages, API and commands"
+    return denials([(databases, tables)], why)
 
 
 def jump_item(label: str, url: str, description: str, search_text: str) -> Any:

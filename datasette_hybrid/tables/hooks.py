@@ -43,7 +43,9 @@ def menu(datasette: Any, actor: Any) -> Links:
     """The link in Datasette's menu, where there is a vault to search."""
 
     async def links() -> list[Link]:
-        for vault in vaults_of(datasette).all():
+        seen = asker.get().visible
+        first = sorted(vaults_of(datasette).all(), key=lambda one: not seen.get(one.database))
+        for vault in first:
             if await may_see(datasette, actor, vault.database):
                 return [{"href": datasette.urls.path("/-/hybrid"), "label": "Search memories"}]
         return []
@@ -227,8 +229,10 @@ async def describe_new(datasette: Any) -> None:
 
     Not of many: it goes through all that is said of any table for each permission that it checks.
     """
-    vaults = [] if datasette is None else vaults_of(datasette).all()
-    if datasette is None or len(vaults) > MANY:
+    if datasette is None or len(names_found(datasette)) > MANY:
+        return
+    vaults = vaults_of(datasette).all()
+    if len(vaults) > MANY:
         return
     described = _described.setdefault(datasette, set())
     for vault in vaults:

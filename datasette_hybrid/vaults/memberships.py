@@ -6,18 +6,25 @@ Boundary: a vault whose members cannot be read grants nothing.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..permissions.membership import Membership
 from .registry import vaults_of
 from .vault import Vault
 
-_of_request: ContextVar[Mapping[str, Membership] | None] = ContextVar(
-    "hybrid_memberships", default=None
-)
+
+class _Question(NamedTuple):
+    """The databases that are asked about, and who is a member of what in those of their vaults
+    whose members are known."""
+
+    databases: Collection[str]
+    known: Mapping[str, Membership]
+
+
+_of_request: ContextVar[_Question | None] = ContextVar("hybrid_memberships", default=None)
 
 
 async def memberships(datasette: Any) -> Mapping[str, Membership]:
@@ -25,8 +32,28 @@ async def memberships(datasette: Any) -> Mapping[str, Membership]:
 
     Read once for a request, and anew for each question outside of one.
     """
-    known = _of_request.get()
-    return await _read(datasette) if known is None else known
+    question = _of_request.get()
+    return await _read(datasette) if question is None else question.known
+
+
+def asked_about(datasette: Any) -> Collection[str]:
+    """The databases about which permissions are asked now: all of Datasette's, unless
+    :func:`remembered` said which."""
+    question = _of_request.get()
+    return list(datasette.databases) if question is None else question.databases
+
+
+@contextmanager
+def about(database: str) -> Iterator[None]:
+    """Inside, permissions are asked about one database of those that :func:`remembered` named."""
+    question = _of_request.get()
+    assert question is not None
+    known = {name: one for name, one in question.known.items() if name == database}
+    token = _of_request.set(_Question((database,), known))
+    try:
+        yield
+    finally:
+        _of_request.reset(token)
 
 
 @asynccontextmanager
@@ -40,7 +67,7 @@ async def remembered(
     """
     found = await _read(datasette, databases)
     known = {name: one.for_actor(actor_id) for name, one in found.items()}
-    token = _of_request.set(known)
+    token = _of_request.set(_Question(databases, known))
     try:
         yield known
     finally:

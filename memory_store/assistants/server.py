@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from functools import partial
+from importlib.metadata import version
 from itertools import count
 from typing import Any, TextIO
 from urllib.parse import quote, unquote
@@ -23,7 +24,7 @@ from mcp.server.stdio import stdio_server
 from memory_store.assistants.assistant import Assistant
 from memory_store.assistants.changes import Changes
 from memory_store.assistants.reads import DATA, as_markdown, landscape_markdown
-from memory_store.assistants.tools import FAULT, TOOLS, Tool, answered, tools_of
+from memory_store.assistants.tools import FAULT, TOOLS, Tool, answered, no_such_tool, tools_of
 from memory_store.errors import MemoryStoreError
 from memory_store.text.token_count import counted_with
 
@@ -82,6 +83,7 @@ def server_for(
     """
     return Server(
         "memory-store",
+        version=version("datasette-hybrid"),
         title="Memories",
         instructions=INSTRUCTIONS,
         on_list_tools=_listing(assistant, run),
@@ -178,6 +180,8 @@ def _calling(assistant: Assistant, run: Run) -> Callable[..., Awaitable[Any]]:
 async def _answered(
     assistant: Assistant, run: Run, parameters: types.CallToolRequestParams
 ) -> types.CallToolResult:
+    if not any(one.name == parameters.name for one in TOOLS):
+        raise _refused(no_such_tool(assistant, parameters.name))
     work = partial(answered, assistant, parameters.name, parameters.arguments)
     writes = any(one.name == parameters.name and one.needs != "read" for one in TOOLS)
     try:
@@ -241,16 +245,16 @@ def _reading(
     ) -> types.ReadResourceResult:
         name, _, id_ = parameters.uri.removeprefix(SCHEME).partition("/")
         if not parameters.uri.startswith(SCHEME) or unquote(name) != database:
-            raise _refused("there is no such resource")
+            raise _refused("there is no such resource", parameters.uri)
         try:
             work = partial(as_markdown, assistant, unquote(id_))
             if id_ == LANDSCAPE:
                 work = partial(landscape_markdown, assistant)
             text = await run(work, False)
         except MemoryStoreError as error:
-            raise _refused(str(error)) from None
+            raise _refused(str(error), parameters.uri) from None
         except Exception:  # noqa: BLE001 - its words may quote a memory
-            raise _refused(FAULT) from None
+            raise _refused(FAULT, parameters.uri) from None
         content = types.TextResourceContents(
             uri=parameters.uri, mime_type="text/markdown", text=text
         )
@@ -259,8 +263,9 @@ def _reading(
     return reading
 
 
-def _refused(message: str) -> MCPError:
-    return MCPError(types.INVALID_PARAMS, message)
+def _refused(message: str, uri: str | None = None) -> MCPError:
+    """The protocol's own refusal, which names the resource that was asked for."""
+    return MCPError(types.INVALID_PARAMS, message, {"uri": uri} if uri else None)
 
 
 async def _prompts(context: Any, parameters: Any) -> types.ListPromptsResult:

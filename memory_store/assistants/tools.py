@@ -82,7 +82,7 @@ def call(assistant: Assistant, name: str, arguments: Mapping[str, Any] | None) -
     """What a tool answers. Raises MemoryStoreError, saying what to do instead."""
     tool = next((one for one in TOOLS if one.name == name), None)
     if tool is None:
-        raise BadInputError(f"there is no tool {name!r}; there is: {_names(assistant)}", "name")
+        raise BadInputError(no_such_tool(assistant, name), "name")
     if not _may(assistant, tool):
         raise RefusedError(
             f"{name}: this connection may {RIGHTS[assistant.access]}. The user can allow more: "
@@ -103,8 +103,10 @@ def call(assistant: Assistant, name: str, arguments: Mapping[str, Any] | None) -
     return answer
 
 
-def _names(assistant: Assistant) -> str:
-    return ", ".join(tool.name for tool in tools_of(assistant))
+def no_such_tool(assistant: Assistant, name: str) -> str:
+    """What is said to a caller that asks for a tool that is not there."""
+    names = ", ".join(tool.name for tool in tools_of(assistant))
+    return f"there is no tool {name!r}; there is: {names}"
 
 
 def _may(assistant: Assistant, tool: Tool) -> bool:

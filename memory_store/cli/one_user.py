@@ -49,18 +49,19 @@ async def _refuse(send: Any) -> None:
 def is_ours(client: tuple[str, int], server: tuple[str, int]) -> bool:
     """Whether a process of this user, or of root, made a connection to a port of this machine.
 
-    Also where the system does not list connections.
+    Also where the system does not list who made it: it does not list connections, or a machine
+    around this one forwards its own, as Windows does around WSL.
     """
-    there, here, listed = _as_listed(*client), _as_listed(*server), False
+    ends, let_go = (_as_listed(*client), _as_listed(*server)), False
     for table in CONNECTIONS:
         with suppress(OSError):
             for line in table.read_text().splitlines()[1:]:
                 _, local, remote, *_, user, _, inode = line.split()[:10]
-                ends = local[-LISTED:], remote[-LISTED:]
-                if ends == (there, here) and inode != "0":  # else its process has let go of it
-                    return int(user) in (os.getuid(), ROOT)
-                listed = listed or ends == (here, there)
-    return not listed
+                if (local[-LISTED:], remote[-LISTED:]) == ends:
+                    if inode != "0":
+                        return int(user) in (os.getuid(), ROOT)
+                    let_go = True  # by its process, which may have been another account's
+    return not let_go
 
 
 def _as_listed(host: str, port: int) -> str:

@@ -20,6 +20,7 @@ from msgspec import Struct
 from memory_store.index.layout import unit_rows
 from memory_store.index.shard_questions import Vectors
 from memory_store.index.snapshot import Snapshot
+from memory_store.records import base_type
 
 GAP = 3_600.0  # seconds: memories further apart in time were not written down together
 REACH = 3  # how far away a neighbour may stand, on each side
@@ -32,6 +33,8 @@ FEWEST = 20  # neighbouring pairs that a collection must have to be judged at al
 NOT_SEQUENTIAL = 0.35
 SEQUENTIAL = 0.75
 SHORT = 50  # words: a longer memory explains itself, the more the longer it is
+BY_ITSELF = ("document", "code", "bookmark", "conversation")
+"""Types of what is read as a whole: slides or sources of one folder are no turns, however alike."""
 _SEED = 20_071  # any number: the same vault is always judged alike
 
 Ordinals = npt.NDArray[np.int32]
@@ -102,7 +105,8 @@ def neighbours_of(snapshot: Snapshot) -> Neighbours:
 
 
 def _found(snapshot: Snapshot) -> Neighbours:
-    living = np.flatnonzero(snapshot.alive)
+    whole = np.array([base_type(name) in BY_ITSELF for name in snapshot.types] or [False])
+    living = np.flatnonzero(snapshot.alive & ~whole[snapshot.type_codes])
     codes, created = snapshot.collection_codes[living], snapshot.created[living]
     order = np.lexsort((living, created, codes))  # equal times keep the order they were stored in
     line = living[order].astype(np.int32)
@@ -115,7 +119,9 @@ def _found(snapshot: Snapshot) -> Neighbours:
     )
     shortness = np.minimum(1.0, SHORT / np.maximum(snapshot.lengths, 1))
     trust = np.array([*sequential, 0.0])[snapshot.collection_codes] * shortness
-    return Neighbours(beside, np.where(snapshot.alive, trust, 0.0), sequential)
+    taking_part = np.zeros(snapshot.size, np.bool_)
+    taking_part[living] = True
+    return Neighbours(beside, np.where(taking_part, trust, 0.0), sequential)
 
 
 def _beside(

@@ -356,6 +356,27 @@ except OSError as error:
     assert done.returncode == 24  # EMFILE: no number is left
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limits")
+@pytest.mark.parametrize(
+    "attempt", ["os.fork()", "threading.Thread(target=print).start()", "os.posix_spawn(*program)"]
+)
+def test_a_process_that_is_locked_in_starts_no_other(attempt: str) -> None:
+    script = f"""
+import os, resource, sys, threading
+from memory_store.importing.converters.child import lock_in
+if not os.getuid():
+    os.setuid(65_534)  # root may
+program = ("/bin/true", ["/bin/true"], dict())
+lock_in()
+try:
+    {attempt}
+except (OSError, RuntimeError):
+    os._exit(3)
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=False)
+    assert done.returncode == 3
+
+
 def test_without_the_extra_a_document_is_left_out_and_the_extra_is_named(
     rows: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:

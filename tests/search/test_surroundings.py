@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
@@ -124,4 +125,13 @@ def test_a_box_beside_another_box_ranks_as_if_shuffled(make_store: Callable[...,
     tools = [f"{word} and cables for the server" for word in WORDS]
     store.add_many(MemoryDraft(text, ref=str(n)) for n, text in enumerate(garden + tools))
     report = next(r for r in store.search("comet", explain=True).explain if r.stage == "fetch")
+    assert "sequential_collections" not in report.details
+
+
+def test_whole_documents_of_one_folder_are_no_turns(make_store: Callable[..., MemoryStore]):
+    store = make_store()
+    store.add_many(replace(draft, type="document") for draft in conversation())
+    response = store.search("violin", limit=6, explain=True)
+    assert "3.2" not in {row.ref for row in response.rows}
+    report = next(r for r in response.explain if r.stage == "fetch")
     assert "sequential_collections" not in report.details

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,22 +103,24 @@ def test_a_host_address_in_the_environment_makes_another_machine_no_local_one(
     assert not any(b"sesame" in said or b"user" in said for said in heard)
 
 
-@pytest.mark.parametrize(
-    "mode", ["", "?sslmode=verify-ca&sslrootcert={}", "?require_auth=password"]
-)
-def test_a_server_that_is_not_known_to_be_the_right_one_is_given_no_password(
-    private_folders: Path, tmp_path: Path, mode: str
-) -> None:
-    """Anyone on the way can have a certificate. Who checks it, or says so, gives the password."""
+@pytest.fixture
+def certificate(tmp_path: Path) -> ssl.SSLContext:
+    """That of a server that no one has heard of, in ``server.pem``."""
     own, key = tmp_path / "server.pem", tmp_path / "server.key"
     words = ("-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.2", "-days", "2")
     made = ["openssl", "req", "-x509", *words, "-out", str(own), "-keyout", str(key)]
     subprocess.run(made, check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(own, key)
+    return context
+
+
+@contextmanager
+def server_that_asks(context: ssl.SSLContext) -> Iterator[tuple[int, list[bytes]]]:
+    """Its port, and what it hears after it has asked for the password as it is."""
     heard: list[bytes] = []
 
-    def ask_for_the_password(listening: socket.socket) -> None:
+    def ask(listening: socket.socket) -> None:
         with suppress(OSError):
             while True:
                 connection, _ = listening.accept()
@@ -132,14 +134,47 @@ def test_a_server_that_is_not_known_to_be_the_right_one_is_given_no_password(
                         heard.append(secured.recv(4_096))
 
     with socket.create_server(("127.0.0.2", 0)) as listening:
-        threading.Thread(target=ask_for_the_password, args=[listening], daemon=True).start()
-        address = f"postgresql://ann:sesame@127.0.0.2:{listening.getsockname()[1]}/x"
-        with pytest.raises(StorageError) as refusal:
-            MemoryStore.open(address + mode.format(own), passphrase="eight more")
+        threading.Thread(target=ask, args=[listening], daemon=True).start()
+        yield listening.getsockname()[1], heard
         listening.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(
+    "mode", ["", "?sslmode=verify-ca&sslrootcert={}", "?require_auth=password"]
+)
+def test_a_server_that_is_not_known_to_be_the_right_one_is_given_no_password(
+    private_folders: Path, tmp_path: Path, certificate: ssl.SSLContext, mode: str
+) -> None:
+    """Anyone on the way can have a certificate. Who checks it, or says so, gives the password."""
+    options = mode.format(tmp_path / "server.pem")
+    with server_that_asks(certificate) as (port, heard):
+        address = f"postgresql://ann:sesame@127.0.0.2:{port}/x{options}"
+        with pytest.raises(StorageError) as refusal:
+            MemoryStore.open(address, passphrase="eight more")
     assert heard
     assert any(b"sesame" in said for said in heard) == bool(mode)
     assert bool(mode) or "sslmode=verify-full" in str(refusal.value)
+
+
+def test_what_a_service_says_of_its_server_is_not_overruled(
+    private_folders: Path,
+    tmp_path: Path,
+    certificate: ssl.SSLContext,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It wants the certificate checked, and nothing says that this one is to be trusted."""
+    services = tmp_path / "services"
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    monkeypatch.setenv("PGSERVICE", "work")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with server_that_asks(certificate) as (port, heard):
+        lines = ("[work]", "host=127.0.0.2", f"port={port}", "sslmode=verify-full", "")
+        services.write_text("\n".join(lines))
+        with pytest.raises(StorageError):
+            MemoryStore.open("postgresql://ann:sesame@/x", passphrase="eight more")
+    assert not heard
+    with pytest.raises(BadInputError, match="PGSERVICE"):
+        MemoryStore.open("postgresql://ann@/x?service=work", passphrase="eight more")
 
 
 def test_copies_both_ways_are_equal_and_answer_alike(

@@ -76,6 +76,7 @@ def lock_in() -> None:
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_AS, MEMORY_LIMIT),
         (resource.RLIMIT_NOFILE, 3),  # 0, 1 and 2 are taken
+        (resource.RLIMIT_NPROC, 0),  # no other process and no thread; root may start some
     ):
         with suppress(ValueError, OSError):  # a system without this limit, or with a lower one
             resource.setrlimit(limit, (most, most))

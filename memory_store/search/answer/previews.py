@@ -28,7 +28,6 @@ EXPAND_SCORE = 0.80  # "rerank score above 0.80"
 EXPAND_CHARACTERS = 2_048  # "content under 2,048 characters"
 PREVIEW_CHARACTERS = 320  # about four lines on a page, two in a terminal
 SENTENCES_FROM = 200  # whole sentences of this length at least are enough, however long the next is
-CLEARLY_MORE = 2  # words of the query: one more may be chance
 LEAD_CHARACTERS = 160  # a preview starts at most this far before what was looked for
 
 _MARK = r"(?:[-*+>] |\d+\. |#{1,6} )"
@@ -171,7 +170,7 @@ def expands(position: int, result: Scored, deep: bool) -> bool:
 def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
     """About four lines: in the stretch the reranker or the vectors liked, where words are dense.
 
-    Another stretch that holds clearly more of what is asked is shown instead.
+    Another stretch that holds more of what is asked is shown instead.
     """
     at = matcher.densest(text, PREVIEW_CHARACTERS)
     liked = result.passage or result.candidate.window
@@ -181,7 +180,7 @@ def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
             near_it, best = (
                 len(matcher.met(text[n : n + PREVIEW_CHARACTERS])) for n in (liked[0] + inside, at)
             )
-            at = at if best - near_it >= CLEARLY_MORE else liked[0] + inside
+            at = at if best > near_it else liked[0] + inside
     if at is None:
         at = liked[0] if liked else 0
     head = MAIL_HEAD.match(text)

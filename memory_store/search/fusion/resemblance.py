@@ -32,16 +32,22 @@ FIRST = 2
 """With one, or with three, fewer sets gain: Cranfield .416, then .424 with 1, .424 with 2, .422
 with 3, CISI .464, then .462, .468, .466 (nDCG@10)."""
 
+SEQUENTIAL = 0.5  # of a collection: as the least sequential conversation of LoCoMo is
+
 
 def whole_evidence(fetched: Fetched, search: Search) -> Evidence:
     """The evidence, with how like the first two of each model each candidate is.
 
     In a conversation what is like the first repeats it: LoCoMo's Recall@10 would fall from .739 to
-    .730. So where neighbours count, this does not.
+    .730. So the more a collection is sequential, the less this counts: by half or more, not at all.
     """
-    found, snapshot = evidence(fetched, search), search.snapshot
-    if neighbours_for(search) is not None:
+    found, snapshot, near = evidence(fetched, search), search.snapshot, neighbours_for(search)
+    if near is not None and min(near.sequential) >= SEQUENTIAL:
         return found
+    alone = np.ones(len(found.ordinals))
+    if near is not None:
+        sequential = np.array(near.sequential)[snapshot.collection_codes[found.ordinals]]
+        alone -= np.minimum(sequential / SEQUENTIAL, 1.0)
     order = snapshot.best_first(found.ordinals, probabilities(found), len(found.ordinals))
     features = found.features.copy()
     for number, (model, read) in enumerate(zip(fetched.models, found.read, strict=True), start=1):
@@ -51,9 +57,8 @@ def whole_evidence(fetched: Fetched, search: Search) -> Evidence:
             leading, others = found.ordinals[first].tolist(), found.ordinals[compared]
             alike = [_likeness(model.query_vector, one, others, snapshot) for one in leading]
             usual, _ = usual_cosines(model.embedder) or (0.0, 1.0)
-            features[compared, RESEMBLANCE] = (
-                read * (np.mean(alike, axis=0) - usual) / (1.0 - usual)
-            )
+            ahead = (np.mean(alike, axis=0) - usual) / (1.0 - usual)
+            features[compared, RESEMBLANCE] = read * ahead * alone[compared]
     return replace(found, features=features)
 
 

@@ -47,7 +47,8 @@ WAITS = (0.0, 0.2, 1.0, 3.0)  # seconds before each try to reach a server that w
 MOST_IDLE = 8  # connections to one database, for any of its vaults, that wait to be used again
 BEGUN = (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR)
 LOCAL = ("localhost", "127.0.0.1", "::1")
-PLAIN = ("disable", "allow", "prefer")
+UNSAID = "prefer"  # what the server's library takes where nobody says what
+PLAIN = ("disable", "allow", UNSAID)
 WANTS_PASSWORD = (
     "the server wants the password as it is, which is given to none that could be another: use "
     "sslmode=verify-full, or say require_auth=password"
@@ -360,11 +361,15 @@ def _settings(read_only: bool, patience: float) -> str:
 
 def _secured(address: Address) -> dict[str, Any]:
     """Options of a connection that the address does not say: the password, and TLS."""
-    said = address.options.get("sslmode") or os.environ.get("PGSSLMODE") or ""
-    hosts = _hosts(address)
+    if "service" in address.options:
+        raise BadInputError(f"{address}: name a service in PGSERVICE, not in the address", "DB")
+    said, hosts = _chosen(address, "sslmode"), _hosts(address)
+    if said == UNSAID and said != (address.options.get("sslmode") or os.environ.get("PGSSLMODE")):
+        said = ""
     chosen: dict[str, Any] = {"password": address.password} if address.password else {}
     checked = said.startswith("verify-") or all(host.startswith("/") for host in hosts)
-    if not (checked or _said_how(address) or psycopg.pq.version() < KNOWS_HOW):
+    told = checked or _chosen(address, "require_auth")
+    if not told and psycopg.pq.version() >= KNOWS_HOW:
         chosen["require_auth"] = "!password"  # as it is, to whoever answers
     if all(host.startswith("/") or host in LOCAL for host in hosts):
         return chosen
@@ -377,9 +382,13 @@ def _secured(address: Address) -> dict[str, Any]:
     return {**chosen, "sslmode": said or "require"}
 
 
-def _said_how(address: Address) -> bool:
-    """Whether the user chose how a server may ask for the password."""
-    return "require_auth" in address.options or "PGREQUIREAUTH" in os.environ
+def _chosen(address: Address, option: str) -> str:
+    """What the user says of an option: in the address, else by variables, or by the service that
+    they name. Empty where that is nothing."""
+    if option in address.options:
+        return address.options[option]
+    known = {one.keyword: one.val or b"" for one in psycopg.pq.Conninfo.get_defaults()}
+    return known.get(option.encode(), b"").decode()
 
 
 def _hosts(address: Address) -> list[str]:
@@ -392,8 +401,7 @@ def _hosts(address: Address) -> list[str]:
         or os.environ.get("PGHOST")
     )
     if not named:
-        elsewhere = known.get("service") or os.environ.get("PGSERVICE")
-        return ["a service's"] if elsewhere else ["/"]
+        return ["a service's"] if os.environ.get("PGSERVICE") else ["/"]
     return str(named).split(",")
 
 
