@@ -74,7 +74,7 @@ CHOICE = ("-i", "--interactive")  # of what it goes on with
 
 CONNECT_SECONDS = 1.0
 ACCEPT_SECONDS = 3.0
-EXIT_FAILED, EXIT_NO_KEY, EXIT_INTERRUPTED = 1, 3, 130
+EXIT_FAILED, EXIT_REFUSED, EXIT_NO_KEY, EXIT_INTERRUPTED = 1, 2, 3, 130
 LOCKED = "Error: the vault was locked. To go on: memory-store unlock, then start this server again"
 DIED = (
     "Error: the process that keeps the vault open ended before it answered. Look whether it was "
@@ -312,17 +312,15 @@ class Doing:
                 if kind == RAW:
                     return _relayed_to_the_end(connection)
                 if kind == EDIT:
-                    from memory_store.errors import MemoryStoreError
+                    from memory_store.errors import BadInputError, MemoryStoreError
 
                     asked = json.loads(data)
                     try:
                         edited = edited or ending.enter_context(self._editing(asked["text"]))
                         self._given = edited().encode()
                     except MemoryStoreError as error:  # no folder in memory, or given up
-                        from memory_store.cli.failures import exit_code_of
-
                         _write(2, f"Error: {error}\n".encode())
-                        return exit_code_of(error)
+                        return EXIT_REFUSED if isinstance(error, BadInputError) else EXIT_FAILED
                     self._edited, self._answers, self._shown = asked["version"], [], []
                 elif not self._answer(data.decode()):
                     return EXIT_FAILED
