@@ -68,6 +68,10 @@ class BadRowsError(BadInputError):
         self.problems = tuple(problems)
 
 
+class EditorError(MemoryStoreError):
+    """Your editor cannot be started, or ended with an error: what it left is not taken."""
+
+
 class NotFoundError(MemoryStoreError):
     """No memory, collection or file of that name (CLI exit 1, HTTP 404)."""
 

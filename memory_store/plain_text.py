@@ -13,7 +13,8 @@ from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
-HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+(?=\S)", re.MULTILINE)
+HEADING = re.compile(r"^(?: {0,3}#{1,6}|\*{2,30})[ \t]+(?=\S)", re.MULTILINE)
+"""Of Markdown, and of Org mode below its first level, which would be an item of a list."""
 GAP = re.compile(r"\n(?:[ \t]*\n)+")  # after a heading: its words stand on a line of their own
 TABLE_RULE = frozenset("|-: \t")
 BARS = re.compile(r"(?:[ \t]*(?<!\\)\|)+[ \t]*")  # also around cells of a table that are empty
@@ -61,12 +62,21 @@ RST_LINE = re.compile(
 """What reStructuredText says to programs: the line under a title, a target, a directive's name."""
 RST_ROLE = re.compile(r"(?<![\w:]):[a-zA-Z][\w:+.-]{0,40}:(?=`[^`\n])")
 RST_LINK = re.compile(r"`(?P<said>[^`<\n]{0,400}?)[ \t]{0,4}(?:<[^`<>\n]{1,1000}>)?`__?(?!\w)")
-GONE = (COMMENT, ATTRIBUTES, BLOCK_NAME, QUOTE, ESCAPE, RST_LINE, RST_ROLE)
+ORG_LINE = re.compile(
+    r"^(?:[ \t]*#\+[a-z][\w-]{0,40}(?::|[ \t]|$).*(?:\n|\Z)"
+    r"|[ \t]*:(?:properties|logbook|clock):[ \t]*\n(?:(?![ \t]*:end:).*\n){0,40}"
+    r"[ \t]*:end:[ \t]*(?:\n|\Z))",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""What Org mode says to programs: its keywords and drawers."""
+ORG_LINK = re.compile(r"\[\[[^\[\]\n]{1,1000}\]\[(?P<said>[^\[\]\n]{1,400})\]\]")
+GONE = (COMMENT, ATTRIBUTES, BLOCK_NAME, QUOTE, ESCAPE, RST_LINE, RST_ROLE, ORG_LINE)
 """Marks that leave nothing; reStructuredText's lines under titles Markdown has, too."""
 DOUBLE_TICKS = re.compile(r"(?<!`)(`{2,4}) ?([^`\n]{1,400}?) ?\1(?!`)")
 TASK = re.compile(r"^[ \t]*(?P<mark>[-*+] \[(?P<box>[ xX])\] )(?=\S)", re.MULTILINE)
 STARTS = re.compile(
-    r"\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|>|`{3}|~{3}|\||[=~^\"'+]{3,}\s*\Z)| {4}|\t"
+    r"\s*(?:[-*+]\s|\d{1,9}[.)]\s|#{1,6}\s|#\+\w|\*{2,30}\s|:\w{1,40}:\s*\Z|>|`{3}|~{3}|\|"
+    r"|[=~^\"'+]{3,}\s*\Z)| {4}|\t"
 )
 """How a line begins that does not go on with the paragraph before it."""
 
@@ -198,7 +208,7 @@ def _tasks(text: str) -> Iterator[Edit]:
 def _links(text: str) -> Iterator[Edit]:
     """Addresses go, and what a link says stays; a link to a section of a note names both. Embedded
     pictures go."""
-    for found in LINK.finditer(text):
+    for found in chain(LINK.finditer(text), ORG_LINK.finditer(text)):
         yield Edit(found.start(), found.start("said"))
         yield Edit(found.end("said"), found.end())
     if cut := CUT_LINK.search(text, max(0, text.rfind("[") - 2)):

@@ -57,6 +57,11 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
         ("One.\n\n![[map.png]]\n\n%% later %%\n\nTwo.", "One.\n\nTwo."),
         ("snake_case_name, 2*3*4 and x * y", "snake_case_name, 2*3*4 and x * y"),
         ("#hashtag stays", "#hashtag stays"),
+        (
+            "#+TITLE: Trees\n** TODO Prune\n:PROPERTIES:\n:ID: 7f\n:END:\nAsk [[id:7f][Ann]].\n"
+            "** Tools\n#+begin_quote\nSharp ones.\n#+end_quote",
+            "TODO Prune\nAsk Ann.\nTools\nSharp ones.\n",
+        ),
         ("See [the plan](plan.md 'x') and [[Plan|it]].", "See the plan and it."),
         ('See [the plan](a/plan.md "Plan") and ![a map](map.png).', "See the plan and a map."),
         ("Map: ![[a/map.png#outline|100]]\nor [[map.png]]", "Map:  or map.png"),

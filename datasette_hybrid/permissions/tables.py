@@ -83,20 +83,22 @@ async def decide(datasette: Any, actor: Any, action: str, resource: Any) -> bool
 async def rules_by_sql(datasette: Any, actor: Any, action: str) -> Any:
     """The same for 1.0's ``permission_resources_sql``: denials alone.
 
-    Of vaults that the request does not reach all is denied, and nothing asked.
+    A database that the request does not reach is denied as a whole, and nothing asked about it: a
+    rule for each table of a thousand made Datasette's list of tables take .15 s.
     """
     tables: tuple[str | None, ...] = (None,)
     if action == VIEW_TABLE:
         tables = (*MEMORY_TABLES, *VAULT_TABLES, *LATER_TABLES)
-    known, found = asker.get(), defaultdict[Access, list[str]](list)
+    known, found, others = asker.get(), defaultdict[Access, list[str]](list), list[str]()
     for database in _vaults_with_a_say(datasette, action):
-        reached = known is NO_ASKER or database in known.visible
-        access = await _access(datasette, actor, database) if reached else Access.NONE
-        found[access].append(database)
-    denied = [
-        (databases, [one for one in tables if access < (needed(one) if one else Access.ALL)])
-        for access, databases in found.items()
-    ]
+        if known is NO_ASKER or database in known.visible:
+            found[await _access(datasette, actor, database)].append(database)
+        else:
+            others.append(database)
+    denied: list[tuple[list[str], list[str | None]]] = [(others, [None])]
+    for access, databases in found.items():
+        shut = [one for one in tables if access < (needed(one) if one else Access.ALL)]
+        denied.append((databases, shut))
     return compat.denials(denied, "closed to everyone without a grant on the vault")
 
 

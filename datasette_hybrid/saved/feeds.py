@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from memory_store import access
 from memory_store.access import Grants
 from memory_store.errors import BadInputError, LockedError, NotAVaultError, NotFoundError
-from memory_store.host import EVERYTHING, whole_characters, write_json
+from memory_store.host import EVERYTHING, plain_text, whole_characters, write_json
 from memory_store.records import LIMIT_STANDARD, SavedSearch, SearchResult
 
 from ..memories.addresses import memory_path
@@ -150,12 +150,14 @@ def _rows(vault: Vault, grants: Grants, saved: SavedSearch) -> list[SearchResult
 
 
 def _entry(row: SearchResult, url: str) -> dict[str, Any]:
-    sealed = row.title is None and row.preview is None
+    sealed, text = row.title is None and row.preview is None, row.preview or ""
+    if row.line is None:  # source code is shown as it is
+        text = plain_text.without_marks(text, ())[0]
     return {
         "id": row.id,
         "url": url,
         "title": "A memory that you may not read" if sealed else row.shown_title,
-        "text": row.preview or "",
+        "text": text,
         "created": row.created,
         "topics": list(row.topics or ()),
     }

@@ -61,8 +61,8 @@ def repository_of(opened: Opened, collection: str | Sequence[str]) -> Repository
         known = CodeFiles([one for one in known.files if one.collection in wanted])
     if not known.files:
         raise NotFoundError(
-            "there is no source code in here: memory-store import a folder of it, such as a Git "
-            "work tree"
+            "there is no source code in here. To bring a Git work tree: memory-store import "
+            "FOLDER; another folder with --all-files"
         )
     return Repository(known, vault.collections.names(), count, len(known.files))
 

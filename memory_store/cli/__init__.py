@@ -183,7 +183,8 @@ def whole_name(given: str) -> str:
         return shortest
     from difflib import get_close_matches
 
-    meant = " or ".join(begun or get_close_matches(given, COMMANDS))
+    *others, last = begun or get_close_matches(given, COMMANDS) or [""]
+    meant = f"{', '.join(others)} or {last}" if others else last
     hint = f" Did you mean {meant}?" if meant else ""
     raise click.UsageError(f"There is no command {given!r}.{hint} See memory-store --help.")
 

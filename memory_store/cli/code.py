@@ -223,17 +223,18 @@ def _symbol_lines(found: SymbolAnswer) -> Iterator[str]:
         f"{one.file}:{_numbers(one.lines)}  {', '.join(one.callers[:4])}".rstrip()
         for one in found.uses
     ]
-    yield from _section(f"Used on {found.references:,} lines", uses)
+    yield from _section(f"Used on {_so_many(found.references, 'line')}", uses)
     yield from _end(found.opened)
 
 
 def _impact_lines(found: CodeImpact) -> Iterator[str]:
-    yield _heading(f"{found.kind} {found.of}  ({', '.join(found.starts[:4])})")
+    starts = f"  ({', '.join(found.starts[:4])})" if found.starts != (found.of,) else ""
+    yield _heading(f"{found.kind} {found.of}{starts}")
     if not found.files:
         yield "nothing here depends on it"
     for hop in sorted({one.hops for one in found.files}):
         some = [one for one in found.files if one.hops == hop]
-        title = f"{hop} {'step' if hop == 1 else 'steps'} away: {len(some):,} files"
+        title = f"{hop} {'step' if hop == 1 else 'steps'} away: {_so_many(len(some), 'file')}"
         yield from _section(
             title, [f"{one.file}{':' + _numbers(one.lines) if one.lines else ''}" for one in some]
         )
@@ -252,8 +253,12 @@ def _text_lines(found: CodeText) -> Iterator[str]:
         skipped = line.lstrip().partition(f"… {number}-")[2]
         number = int(skipped) + 1 if found.skeleton and skipped.isdigit() else number + 1
     more = f" · next: {printable_line(found.next)}" if found.next else ""
-    spent = f"{found.spent:,} tokens ({found.counted_with}) · hash {found.hash}{more}"
+    spent = f"{_so_many(found.spent, 'token')} ({found.counted_with}) · hash {found.hash}{more}"
     yield from _end(found.opened, spent)
+
+
+def _so_many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _section(title: str, lines: Iterable[str]) -> Iterator[str]:

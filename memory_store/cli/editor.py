@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from memory_store.errors import BadInputError
+from memory_store.errors import BadInputError, EditorError
 
 IN_MEMORY = "/dev/shm"
 RUNTIME_VARIABLE = "XDG_RUNTIME_DIR"
@@ -72,12 +72,21 @@ def _edited_at_last(file: Path) -> str:
 
 
 def edited(file: Path) -> str:
-    """What the file holds once your editor has ended. Raises BadInputError: it is not UTF-8.
+    """What the file holds once your editor has ended. Raises BadInputError: it is not UTF-8;
+    EditorError.
 
     The newline that editors put at the end of a file is left out where it was not there before.
     """
     had_newline = file.read_bytes().endswith(b"\n")
-    click.edit(filename=str(file), env={"TMPDIR": str(file.parent)})
+    try:
+        click.edit(filename=str(file), env={"TMPDIR": str(file.parent)})
+    except click.ClickException as error:
+        name = error.message.partition(": Editing failed")[0]
+        if isinstance(error.__cause__, OSError):
+            said = f"cannot be started ({error.__cause__.strerror}); EDITOR names your editor"
+        else:
+            said = "ended with an error, so nothing is changed"
+        raise EditorError(f"the editor {name} {said}") from None
     try:
         text = file.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:

@@ -38,7 +38,7 @@ from memory_store.cli.terminal import (
     shortened,
     styled,
 )
-from memory_store.errors import BadInputError, MemoryStoreError
+from memory_store.errors import BadInputError, EditorError, MemoryStoreError
 from memory_store.paths import file_of
 from memory_store.records import Memory
 from memory_store.titles import shown_title
@@ -199,13 +199,16 @@ def edit(
         changes |= {"add_topics": add_topic, "remove_topics": remove_topic}
     if meta:
         changes["metadata"] = dict(key_value_pairs(meta, "meta"))
+    said = "is now version"
     if changes:
         memory = store.edit(store.get(id).id, expected_version=if_version, **changes)
     elif at_terminal() and sys.stdout.isatty():
-        memory = edit_at_terminal(store, store.get(id), if_version)
+        before = store.get(id)
+        memory = edit_at_terminal(store, before, if_version)
+        said = said if memory is not before else "is as it was, version"
     else:
         raise BadInputError("nothing to change: give --text, --title, --topic, … (see --help)")
-    write_answer(as_json, memory.as_dict(), [f"{memory.id} is now version {memory.version}"])
+    write_answer(as_json, memory.as_dict(), [f"{memory.id} {said} {memory.version}"])
 
 
 def edit_at_terminal(store: MemoryStore, memory: Memory, if_version: int | None) -> Memory:
@@ -229,6 +232,8 @@ def edit_at_terminal(store: MemoryStore, memory: Memory, if_version: int | None)
                 if text == memory.text:
                     return memory
                 return store.edit(memory.id, expected_version=version, text=text)
+            except EditorError:
+                raise
             except MemoryStoreError as error:
                 if opened is None and not elsewhere:
                     raise

@@ -312,7 +312,7 @@ class Doing:
                 if kind == RAW:
                     return _relayed_to_the_end(connection)
                 if kind == EDIT:
-                    from memory_store.errors import MemoryStoreError
+                    from memory_store.errors import BadInputError, MemoryStoreError
 
                     asked = json.loads(data)
                     try:
@@ -320,7 +320,7 @@ class Doing:
                         self._given = edited().encode()
                     except MemoryStoreError as error:  # no folder in memory, or given up
                         _write(2, f"Error: {error}\n".encode())
-                        return EXIT_REFUSED
+                        return EXIT_REFUSED if isinstance(error, BadInputError) else EXIT_FAILED
                     self._edited, self._answers, self._shown = asked["version"], [], []
                 elif not self._answer(data.decode()):
                     return EXIT_FAILED

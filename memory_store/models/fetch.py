@@ -263,4 +263,4 @@ def _catalogued(name: str) -> KnownModel:
 def _remedy(name: str) -> str:
     """What to do where the hub cannot be reached."""
     packaged = PACKAGES.get(name)
-    return packaged.remedy if packaged else f"{command_for(name)}, later"
+    return packaged.remedy if packaged else f"{command_for(name)} (when the hub is in reach)"

@@ -242,6 +242,7 @@ def test_ctrl_c_at_a_prompt_counts_too_and_no_is_an_answer() -> None:
 EDITORS = {
     "changes": "file.write_text(file.read_text() + 'Signed twice.' + chr(10))",
     "leaves": "pass",
+    "fails": "file.write_text('Half'); sys.exit(1)",
     "late": """subprocess.run([sys.executable, '-m', 'memory_store', 'edit', *sys.argv[1:3],
     '--key-file', sys.argv[3], '--text', 'Newer'], check=True, stdout=subprocess.DEVNULL)
 file.write_text('Mine')""",
@@ -281,6 +282,10 @@ def test_an_editor_gets_the_text_in_memory_alone_and_writes_it_back(
     before = vault.json("list")[0]
     shown, code, file = edit_at_terminal(vault, tmp_path, "leaves")
     assert (code, vault.json("list")[0]["version"]) == (0, before["version"]), shown
+    assert "is as it was, version 1" in shown
+    shown, code, file = edit_at_terminal(vault, tmp_path, "fails")
+    assert "ended with an error, so nothing is changed" in shown
+    assert (code, vault.json("list")[0]["version"]) == (1, before["version"]), shown
     shown, code, file = edit_at_terminal(vault, tmp_path, "changes")
     assert code == 0, shown
     after = vault.json("get", before["id"])

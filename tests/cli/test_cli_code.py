@@ -99,7 +99,7 @@ def test_a_language_without_a_grammar_is_named_with_those_that_have_one(shop: Va
 def test_a_vault_without_code_says_how_to_bring_some(vault: Vault) -> None:
     result = code(vault, "context")
     assert result.exit_code == 1
-    assert "no source code in here: memory-store import a folder" in result.stderr
+    assert "no source code in here. To bring a Git work tree: memory-store import" in result.stderr
 
 
 def test_the_lines_shown_begin_where_the_whole_name_stands(vault: Vault, tmp_path: Path) -> None:

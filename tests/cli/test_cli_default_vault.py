@@ -176,8 +176,8 @@ def test_help_and_mistakes_are_answered_without_a_vault(private_folders: Path) -
     ("given", "said"),
     [
         ("edti", "edit"),
-        ("e", "exists or edit or export or eval"),
-        ("re", "related or reopen or review or reindex"),
+        ("e", "exists, edit, export or eval"),
+        ("re", "related, reopen, review or reindex"),
     ],
 )
 def test_a_command_that_is_not_there_names_what_may_be_meant(given: str, said: str) -> None:

@@ -91,6 +91,25 @@ def test_edit_opens_the_editor_of_the_person(
         assert f"{id} is now version 2" in shown
 
 
+@pytest.mark.parametrize(
+    ("editor", "said"),
+    [
+        ("nosuchedit", "the editor nosuchedit cannot be started (No such file or directory)"),
+        ("false", "the editor false ended with an error, so nothing is changed"),
+    ],
+)
+def test_an_editor_that_fails_changes_nothing_and_is_named(
+    kept: KeptOpen, asked: Asked, monkeypatch: pytest.MonkeyPatch, editor: str, said: str
+) -> None:
+    monkeypatch.setenv("EDITOR", editor)
+    monkeypatch.delenv("VISUAL", raising=False)
+    with memory(kept, "Bins at nine") as (store, id):
+        code, shown = asked("edit", str(kept.path), id)
+        assert (code, store.get(id).version) == (1, 1)
+        assert shown.count("Error: ") == 1
+        assert said in shown
+
+
 def test_what_was_changed_meanwhile_stays_in_the_editor_until_you_say(
     kept: KeptOpen, asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -170,6 +170,17 @@ async def test_a_feed_holds_what_its_actor_finds_in_both_forms(served: Served) -
     assert listed
 
 
+async def test_a_feed_shows_words_without_the_marks_of_markdown(served: Served) -> None:
+    root = served.by("root")
+    served.store.add("Sow **quinces** in [March](plan.md).\n\n- [ ] dig", title="Quinces")
+    row = await saved(root, q="quinces", mode="keyword")
+    token = (await feed(root, row))["token"]
+    (item,) = (await read(served, row, token)).json()["items"]
+    assert item["content_text"] == "Sow quinces in March.\n\n☐ dig"
+    atom = ElementTree.fromstring((await read(served, row, token, "atom")).text)
+    assert [one.text for one in atom.iter(f"{ATOM}summary")] == [item["content_text"]]
+
+
 async def test_a_token_opens_that_feed_alone_until_it_ends(served: Served) -> None:
     root = served.by("root")
     one, other = await saved(root, q="tomatoes"), await saved(root, "second", q="ferry")
