@@ -5,8 +5,9 @@ page of its own breaks, and when the process ends by an error. Queries and opene
 them. With this plugin, tracebacks name lines and exceptions only, as they do without ``rich``.
 
 Datasette also prints the SQL and the parameters that SQLite failed on, and a query stands in them:
-``select hybrid_search('…')``. With this plugin, the kind of the failure is printed. The sender of
-the SQL gets its message all the same.
+``select hybrid_search('…')``. With this plugin, the kind of the failure is printed, and the SQL and
+SQLite's message only where it was sent to a database without a vault and calls none of our
+functions, by itself or by a view. The sender of the SQL gets its message all the same.
 
 The variables of a traceback include the cursor of SQL that failed: see :func:`free_cursors`.
 """
@@ -14,6 +15,7 @@ The variables of a traceback include the cursor of SQL that failed: see :func:`f
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -25,7 +27,11 @@ from datasette.database import Database, Results
 from memory_store.host import sqlite3
 
 from .connections import TableRefusedError
+from .vaults.registry import names_found
 
+_OURS = re.compile(r"hybrid|memory_(text|links)|code_(symbols|references)|topic_hash", re.I)
+"""In the name of each function that takes words of a vault."""
+_VIEWS = "select group_concat(sql) from sqlite_master where type = 'view'"
 _MARK = "wrapped_by_datasette_hybrid"
 
 
@@ -57,10 +63,26 @@ def print_no_sql() -> None:
         except sqlite3.Error as error:
             if log_sql_errors:
                 line = f"ERROR: database = {self.name}, SQL failed: {type(error).__name__}"
+                sql = str(arguments[0] if arguments else options["sql"])
+                if not (_may_hold_words(self, sql) or await calls_ours(self)):
+                    line = f"{line}: {error}, sql = {sql!r}"
                 print(line, file=sys.stderr, flush=True)
             raise
 
+    async def calls_ours(database: Any) -> bool:
+        try:
+            found = await usual(database, _VIEWS, log_sql_errors=False)
+        except sqlite3.Error:
+            return True
+        return _OURS.search(found.rows[0][0] or "") is not None
+
     Database.execute = execute
+
+
+def _may_hold_words(database: Any, sql: str) -> bool:
+    """Whether SQL can be about a vault: to those in memory files are attached."""
+    vaults = names_found(database.ds)
+    return database.is_memory or database.name in vaults or _OURS.search(sql) is not None
 
 
 def free_cursors(datasette: Any) -> None:

@@ -6,11 +6,14 @@ import functools
 import gc
 import threading
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.sqlite import sqlite3
 
 from .conftest import ALLOW, Filled, Serve, Served, plain_datasette
 
@@ -100,3 +103,35 @@ async def can_be_collected(served: Served) -> bool:
     answer: bool = await served.datasette.databases["notes"].execute_fn(busy)
     collecting.join()
     return answer
+
+
+@pytest.mark.parametrize(
+    ("database", "sql", "said"),
+    [
+        (
+            "shop",
+            "select nope from orders",
+            "no such column: nope, sql = 'select nope from orders'",
+        ),
+        ("shop", "select hybrid_search('nope', nope)", ""),
+        ("called", "select nope from orders", ""),
+        ("_memory", "select nope", ""),
+        ("notes", "select nope", ""),
+    ],
+)
+async def test_sql_that_cannot_be_about_a_vault_is_named_where_it_fails(
+    filled: Filled, serve: Serve, capfd: Any, tmp_path: Path, database: str, sql: str, said: str
+) -> None:
+    others = [tmp_path / "shop.db", tmp_path / "called.db"]
+    for path in others:
+        with closing(sqlite3.connect(path)) as file:
+            file.execute("create table orders (id)")
+            if path.stem == "called":
+                file.execute("create view v as select hybrid_search(id) from orders")
+    options = filled.options(allow=ALLOW)
+    served = await serve(filled.path, *others, options=options, memory=True)
+    with pytest.raises(sqlite3.OperationalError):
+        await served.datasette.get_database(database).execute(sql)
+    (line,) = [one for one in capfd.readouterr().err.splitlines() if "ERROR" in one]
+    told = f": {said}" if said else ""
+    assert line == f"ERROR: database = {database}, SQL failed: OperationalError{told}"
