@@ -91,7 +91,7 @@ class Guard:
         return {place: access_of(known, name) for place, name in places.items()}
 
     def _can_be_asked(self) -> bool:
-        """Not while ``datasette inspect`` counts rows: nobody can ask but who has the file."""
+        """Not while ``datasette inspect`` counts rows: that is run by the owner of the file."""
         database = self._database()
         return database is None or database.ds in _answering
 
@@ -225,7 +225,7 @@ def guard_connections() -> None:
 
 
 def guard_answers(datasette: Datasette | None) -> None:
-    """From now on there is somebody to guard the vaults of this Datasette from."""
+    """From now on requests may arrive: guard the vaults of this Datasette."""
     if datasette is not None:
         _answering.add(datasette)
 

@@ -439,8 +439,8 @@ class MemoryStore(Actions):
         folder, so that the file alone cannot be guessed at; ``device_key=False`` for a passphrase
         that opens it on its own.
         ``topics``: see :meth:`set_topics`; a strict vault has them in memory in any case.
-        ``model`` is the embedding model that the vault is to have (else the usual one of whoever
-        embeds first); ``embedder`` is one for this object alone.
+        ``model`` is the embedding model that the vault is to have (else the usual one of the
+        program that embeds first); ``embedder`` is one for this object alone.
 
         Raises BadInputError without any key, or when the file holds a vault already.
         """

@@ -81,7 +81,7 @@ def browser_of_the_machine() -> Iterator[Browser]:
 
 @contextmanager
 def served(database: Path) -> Iterator[str]:
-    """A Datasette with a vault, which nobody unlocked; its address."""
+    """A Datasette with a vault that is locked; its address."""
     port = free_port()
     environment = {k: v for k, v in os.environ.items() if not k.startswith("MEMORY_STORE_KEY")}
     server = subprocess.Popen(

@@ -104,7 +104,7 @@ def _change(
 ) -> None:
     """Do what was asked."""
     if any(options[name] for name in ("open", "add", "remove")):
-        here_only("members")  # a keeper lets nobody in
+        here_only("members")  # a keeper changes no members
     embedder, analyser = options["embedder"], options["analyser"]
     if action == "create":
         store.collections.create(

@@ -29,7 +29,7 @@ Found = TypeVar("Found")
 PROGRAM = "memory-store"
 VARIABLE = "_MEMORY_STORE_COMPLETE"  # what click looks for, by the program's name
 LEAST_BEGUN = 2  # letters of a word before its end is offered
-MOST = 200  # names that are offered: nobody reads more below a prompt
+MOST = 200  # names that are offered: more is not read below a prompt
 
 
 def _folder(variable: str, *usual: str) -> Path:

@@ -1,7 +1,7 @@
 """The symbols of a source file: what it defines, what it uses, and what it imports.
 
-Boundary: reads opened text; what it gives back is as plain as that text, and is sealed by whoever
-keeps it.
+Boundary: reads opened text; what it gives back is as plain as that text, and is sealed where
+it is kept.
 """
 
 from __future__ import annotations

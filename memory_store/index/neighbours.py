@@ -106,7 +106,8 @@ def neighbours_of(snapshot: Snapshot) -> Neighbours:
 
 def _found(snapshot: Snapshot) -> Neighbours:
     whole = np.array([base_type(name) in BY_ITSELF for name in snapshot.types] or [False])
-    living = np.flatnonzero(snapshot.alive & ~whole[snapshot.type_codes])
+    turns = snapshot.alive & ~whole[snapshot.type_codes]
+    living = np.flatnonzero(turns)
     codes, created = snapshot.collection_codes[living], snapshot.created[living]
     order = np.lexsort((living, created, codes))  # equal times keep the order they were stored in
     line = living[order].astype(np.int32)
@@ -119,9 +120,7 @@ def _found(snapshot: Snapshot) -> Neighbours:
     )
     shortness = np.minimum(1.0, SHORT / np.maximum(snapshot.lengths, 1))
     trust = np.array([*sequential, 0.0])[snapshot.collection_codes] * shortness
-    taking_part = np.zeros(snapshot.size, np.bool_)
-    taking_part[living] = True
-    return Neighbours(beside, np.where(taking_part, trust, 0.0), sequential)
+    return Neighbours(beside, np.where(turns, trust, 0.0), sequential)
 
 
 def _beside(

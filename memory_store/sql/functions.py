@@ -9,11 +9,9 @@ decrypt grant is settled in :mod:`memory_store.access`.
 from __future__ import annotations
 
 import contextlib
-import gc
 import operator
-import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from msgspec import Struct, json, to_builtins
@@ -34,12 +32,9 @@ from memory_store.errors import (
 from memory_store.records import RESULT_COLUMNS, SearchResponse, read_request
 from memory_store.records.code import CodeReference, CodeSymbol
 from memory_store.records.words import ExistsRequest
-from memory_store.sql.table_function import (
-    Asked,
-    Cell,
-    TableFunctionUnavailable,
-    add_table_function,
-)
+from memory_store.sql.function_tables import CodeTable, FunctionTable
+from memory_store.sql.garbage import nothing_collected
+from memory_store.sql.table_function import Asked, TableFunctionUnavailable, add_table_function
 from memory_store.sqlite import sqlite3
 from memory_store.text.plain_json import read_json, write_json
 
@@ -57,67 +52,7 @@ STATUS: tuple[tuple[type[MemoryStoreError], int], ...] = (
 NULL = (NotAVaultError, NotFoundError, BadInputError, LockedError)
 """Refusals of a function of one value that are NULL."""
 
-DECLARED: Mapping[str, str] = {
-    **dict.fromkeys(("rank", "keyword_rank", "topic_rank", "vector_rank", "complete"), "integer"),
-    **dict.fromkeys(("line", "end_line", "references"), "integer"),
-    **dict.fromkeys(("score", "vector_score", "fusion_score", "rerank_score"), "real"),
-}
-"""Types of columns that hold no text, so that a form's text compares with them as a number."""
-
-
-OF_A_NAME: Mapping[str, str | None] = {"wanted": None}
-"""The parameter of the functions on source code: their column ``name`` says what was found."""
-
-OVERDUE = 1.0  # seconds of searches that follow one another without a gap
-
 T = TypeVar("T")
-
-_lock = threading.Lock()
-_waiting = 0  # statements
-_since = 0.0  # when garbage was last let go, or could be
-_wanted = False  # whether it was collected before we came
-
-
-@contextlib.contextmanager
-def nothing_collected() -> Iterator[None]:
-    """Collect no garbage while SQL waits for a search; between two of them, as ever.
-
-    A statement that asks for a search holds its connection's lock until the search has answered.
-    What Python collects, in any thread, may hold another statement of that connection, which an
-    error left behind in its traceback; freeing that waits for the same lock. In the thread that
-    searches, or in one that holds what the search needs, neither would ever go on.
-    """
-    _begin()
-    try:
-        yield
-    finally:
-        if _ended():
-            gc.collect(1)  # may wait for another statement, which does not wait for this thread
-
-
-def _begin() -> None:
-    global _waiting, _since, _wanted
-    with _lock:
-        _waiting += 1
-        if _waiting == 1:
-            _wanted, _since = gc.isenabled(), time.monotonic()
-        gc.disable()
-
-
-def _ended() -> bool:
-    """Whether garbage has been left alone for too long, and others go on doing so."""
-    global _waiting, _since
-    with _lock:
-        _waiting -= 1
-        if _waiting == 0:
-            if _wanted:
-                gc.enable()
-            return False
-        overdue = _wanted and time.monotonic() - _since > OVERDUE
-        if overdue:
-            _since = time.monotonic()
-        return overdue
-
 
 Answer = Callable[[], SearchResponse]
 
@@ -186,14 +121,14 @@ class HybridFunctions:
     def __init__(self, resolve: Resolve, *, table: bool = True) -> None:
         self._resolve = resolve
         self._tables = (
-            _Table(
+            FunctionTable(
                 "hybrid_search",
                 RESULT_COLUMNS,
                 {"query": "what to search for is missing", "options": None},
                 self._found,
             ),
-            _CodeTable("code_symbols", CodeSymbol, OF_SYMBOLS, self._symbols),
-            _CodeTable("code_references", CodeReference, OF_USES, self._uses),
+            CodeTable("code_symbols", CodeSymbol, OF_SYMBOLS, self._symbols),
+            CodeTable("code_references", CodeReference, OF_USES, self._uses),
         )
         self._with_tables = table
         self._functions: tuple[tuple[str, Callable[..., Any], tuple[int, ...]], ...] = (
@@ -332,55 +267,6 @@ class HybridFunctions:
         return _Found(found.run(answer), store.profile == access.STRICT)
 
 
-class _Table:
-    """A function as a table. A refusal is the statement's error; a locked vault has no rows."""
-
-    heeds: Collection[str] = ()
-
-    def __init__(
-        self,
-        name: str,
-        columns: Sequence[str],
-        parameters: Mapping[str, str | None],
-        found: Callable[..., list[dict[str, Any]]],
-    ) -> None:
-        self.name, self.parameters, self._found = name, parameters, found
-        self.columns = {column: DECLARED.get(column, "text") for column in columns}
-
-    def rows(self, asked: Asked, *given: Any, **_: Any) -> list[tuple[Cell, ...]]:
-        """The rows of one call."""
-        try:
-            found = self._found(*given)
-        except LockedError:
-            return []
-        return [tuple(_cell(row[column]) for column in self.columns) for row in found]
-
-
-class _CodeTable:
-    """The same on source code: ``heeds`` are the columns that its rows are narrowed down by."""
-
-    parameters = OF_A_NAME
-
-    def __init__(
-        self,
-        name: str,
-        record: type[Struct],
-        heeds: Collection[str],
-        found: Callable[..., Rows[Any] | None],
-    ) -> None:
-        self.name, self.heeds, self._found = name, heeds, found
-        self.columns = {column: DECLARED.get(column, "text") for column in record.__struct_fields__}
-        self._cells = operator.attrgetter(*self.columns)
-
-    def rows(self, asked: Asked, *given: Any, **_: Any) -> Iterable[tuple[Cell, ...]]:
-        """The rows of one call, each made when it is read."""
-        try:
-            found = self._found(*given, asked)
-        except LockedError:
-            return ()
-        return () if found is None else found.each(self._cells)
-
-
 def _json_or_null(call: Callable[[], Iterable[Struct] | None]) -> str | None:
     with contextlib.suppress(*NULL):
         found = call()
@@ -399,11 +285,6 @@ FREED_WITHOUT_LOCK = sqlite3.__name__ == "pysqlite3"
 connection, as one in a traceback does: freeing the last reference there ends the process."""
 
 _kept: list[HybridFunctions] = []  # so that no reference of SQLite's is the last one
-
-
-def _cell(value: Any) -> Cell:
-    """A value as SQL has it: several topics as a JSON array, for ``json_each()``."""
-    return write_json(value) if isinstance(value, list | dict) else value
 
 
 class ReciprocalRankFusion:

@@ -47,7 +47,7 @@ WAITS = (0.0, 0.2, 1.0, 3.0)  # seconds before each try to reach a server that w
 MOST_IDLE = 8  # connections to one database, for any of its vaults, that wait to be used again
 BEGUN = (psycopg.pq.TransactionStatus.INTRANS, psycopg.pq.TransactionStatus.INERROR)
 LOCAL = ("localhost", "127.0.0.1", "::1")
-UNSAID = "prefer"  # what the server's library takes where nobody says what
+UNSAID = "prefer"  # what the server's library takes without a choice
 PLAIN = ("disable", "allow", UNSAID)
 WANTS_PASSWORD = (
     "the server wants the password as it is, which is given to none that could be another: use "
@@ -370,7 +370,7 @@ def _secured(address: Address) -> dict[str, Any]:
     checked = said.startswith("verify-") or all(host.startswith("/") for host in hosts)
     told = checked or _chosen(address, "require_auth")
     if not told and psycopg.pq.version() >= KNOWS_HOW:
-        chosen["require_auth"] = "!password"  # as it is, to whoever answers
+        chosen["require_auth"] = "!password"  # not in clear to a server that is not checked
     if all(host.startswith("/") or host in LOCAL for host in hosts):
         return chosen
     if said in PLAIN:
