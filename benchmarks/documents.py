@@ -93,7 +93,9 @@ def _reference(suffix: str, data: bytes) -> Iterator[str]:
 def _strings_of_cells(data: bytes) -> Iterator[str]:
     """The shared strings that a sheet shows: programs leave others in the file."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        sheets = [name for name in archive.namelist() if re.match(r"xl/worksheets/[^/]+\.xml", name)]
+        sheets = [
+            name for name in archive.namelist() if re.match(r"xl/worksheets/[^/]+\.xml", name)
+        ]
         if "xl/sharedStrings.xml" not in archive.namelist():
             return
         strings = fromstring(archive.read("xl/sharedStrings.xml")).iterfind("{*}si")
