@@ -100,6 +100,10 @@ def call(assistant: Assistant, name: str, arguments: Mapping[str, Any] | None) -
     except DeletedError as error:
         remedy = f"memory-store trash restore {error.memory_id}"
         raise NotFoundError(f"{error}. The user can put it back: {remedy}") from None
+    except NotFoundError as error:
+        raise (
+            error if tool.of_code else NotFoundError(f"{error}; memory_search finds ids")
+        ) from None
     return answer
 
 

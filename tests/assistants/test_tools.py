@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -19,6 +20,8 @@ from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 from memory_store.text import token_count
 
+READING = [one.name for one in TOOLS if one.needs == "read" and not one.of_code]
+ALL = [one.name for one in TOOLS]
 WITHOUT_CODE = [one.name for one in TOOLS if not one.of_code]
 
 
@@ -77,6 +80,7 @@ class TestReading:
         ]
         assert found["regions"][0]["topics"] == ["garden"]
         assert found["regions"][0]["open_tasks"] == 4
+        assert {"tomato", "plant"} & {*found["regions"][0]["words"]}
         begun = call(assistant(store), "memory_start", {})
         assert begun["landscape"] == {"food": ["garden"], "boat": []}
         there = call(assistant(store), "memory_search", {"topic": ["food"]})
@@ -489,6 +493,17 @@ class TestArguments:
         assert "$ref" not in text
         assert len(text) / 4 <= 3_000
 
+    def test_the_page_says_what_the_list_costs(self) -> None:
+        """Its tokens are of a library that may not be here: they are a fixed share of the bytes."""
+        page = Path(__file__).parents[2] / "docs" / "how-to" / "assistants.md"
+        said = re.findall(r"\d,\d{3}", page.read_text().partition("benchmarks.tool_lists")[2])
+        assert len(said) >= 3
+        for figure, named in zip(said, (READING, WITHOUT_CODE, ALL), strict=False):
+            every = [server_tool(one) for one in TOOLS if one.name in named]
+            data = [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in every]
+            length = len(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+            assert length / int(figure.replace(",", "")) == pytest.approx(4.25, abs=0.03), figure
+
     @pytest.mark.parametrize(
         ("name", "given", "culprit"),
         [
@@ -496,7 +511,7 @@ class TestArguments:
             ("memory_search", {"qeury": "x"}, "qeury"),
             ("memory_search", {}, "^query: "),
             ("memory_read", {"ids": []}, "ids"),
-            ("memory_read", {"ids": ["no-such-id"]}, "no-such-id"),
+            ("memory_read", {"ids": ["no-such-id"]}, "no-such-id.*memory_search finds ids"),
             ("memory_add", {"memories": [{"text": ""}]}, "text"),
             ("memory_write", {}, "memory_search"),
         ],
