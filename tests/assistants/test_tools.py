@@ -196,6 +196,31 @@ class TestReading:
         assert token_count.tokens(said) <= budget
         assert answer[holds]
 
+    @pytest.mark.parametrize("library", [False, True])
+    def test_neither_does_one_about_what_was_written(
+        self, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, library: bool
+    ) -> None:
+        if library:
+            monkeypatch.setattr(token_count, "is_exact", lambda: True)
+            monkeypatch.setattr(token_count, "_counter", lambda: lambda text: len(text) * 2 // 3)
+        said = "The weir is to be mended before the floods come, so the committee decided"
+        for number in range(4):
+            store.add(f"{said}, {number}", title=f"{said} {number}", topics=["weir"])
+        few = [{"text": f"{said}, {n}.", "topics": ["weir"]} for n in range(2)]
+        many = [{"text": f"{said}, {n}:", "topics": ["weir"]} for n in range(50)]
+        short = call(assistant(store), "memory_add", {"memories": few})
+        assert "cut" not in short
+        assert all(one["already_known"] or one["may_replace"] for one in short["memories"])
+        long = call(assistant(store), "memory_add", {"memories": many})
+        assert token_count.tokens(json.dumps(long, separators=(",", ":"))) <= 2_000
+        assert len({one["id"] for one in long["memories"]}) == 50
+        assert long["cut"]
+        topics = [f"topic-{number}-{'x' * 60}" for number in range(199)]
+        change = {"id": long["memories"][0]["id"], "add_topics": topics}
+        changed = call(assistant(store), "memory_update", change)
+        assert token_count.tokens(json.dumps(changed, separators=(",", ":"))) <= 2_000
+        assert changed["cut"]
+
     def test_pages_within_a_budget_leave_nothing_out(self, wordy: MemoryStore) -> None:
         seen: list[str] = []
         asked = {"query": "überall", "limit": 12, "budget": 400}
