@@ -427,7 +427,7 @@ class TestWriting:
         version = call(assistant(store), "memory_read", {"ids": [id_]})["memories"][0]["version"]
         store.edit(id_, text="Second")
         given = {"id": id_, "text": "Third", "version": version}
-        with pytest.raises(MemoryStoreError):
+        with pytest.raises(MemoryStoreError, match="memory_read says what it is now"):
             call(assistant(store), "memory_update", given)
         assert store.get(id_).text == "Second"
 
@@ -539,6 +539,10 @@ class TestArguments:
             ("memory_read", {"ids": ["no-such-id"]}, "no-such-id.*memory_search finds ids"),
             ("memory_add", {"memories": [{"text": ""}]}, "text"),
             ("memory_write", {}, "memory_search"),
+            ("memory_search", {"query": "x", "collection": ["nope"]}, "memory_start lists them"),
+            ("tasks", {"collection": ["nope"]}, "memory_start lists them"),
+            ("memory_search", {"query": "x", "continue": "nope"}, "without it .* begins anew"),
+            ("memory_add", {"memories": [{"text": "x", "parent": "nope"}]}, "finds ids"),
         ],
     )
     def test_a_refusal_names_the_culprit(
