@@ -24,7 +24,7 @@ def examples(path: str, collections: Sequence[str]) -> list[tuple[str, str, str]
         ("spare key", "either word; both are better"),
         ('"spare key"', "these words, side by side"),
         ("garden -roses", "without this word"),
-        ("topic:garden", "carries this topic; several: all of them"),
+        ("topic:garden", "carries this topic or one below it; several: all of them"),
         ("type:decision", f"or {', '.join(one for one in TYPES if one != 'decision')}"),
         ("since:7d", "from the last seven days; until: too, and dates"),
         ("since:2024 until:2024", "written in that year"),

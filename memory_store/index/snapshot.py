@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from memory_store.index.layout import Segment, unit_rows
 from memory_store.index.shard_questions import Shards, Vectors
-from memory_store.index.topics import TopicGroup, with_topic
+from memory_store.index.topics import TopicGroup, with_topic_or_below
 from memory_store.records import DONE_SUFFIX
 from memory_store.text.identifiers import CODE
 
@@ -39,7 +39,8 @@ class Filters(Struct, frozen=True):
 
     ``collections`` are ids; note that an *empty* tuple there lets nothing through. ``types`` are
     names; each also means the completed ones of its kind (``task``: ``task_done`` too), which
-    ``status`` distinguishes. A document must hold one topic of each group in ``topics_any``.
+    ``status`` distinguishes. A document must hold one topic of each group in ``topics_any``,
+    or one below it.
     ``status`` is ``open``, ``done`` or ``all``. ``since`` and ``until`` bound ``created`` (epoch
     seconds, inclusive). ``known_at`` lets through what was written, or began to be valid, by then;
     ``valid_at`` what did not end by then.
@@ -398,7 +399,7 @@ class Snapshot:
         if filters.valid_at is not None:
             mask &= self.valid_to > filters.valid_at
         for group in filters.topics_any:
-            mask &= with_topic(self, group)
+            mask &= with_topic_or_below(self, group)
         return mask
 
     def worked_out(self, name: str, work: Callable[[], Any]) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from memory_store.index.columns import Array
+from memory_store.index.topic_parents import rows_below
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask, Part, Snapshot
@@ -91,6 +92,15 @@ def with_topic(snapshot: Snapshot, group: TopicGroup) -> Mask:
     held = np.zeros(snapshot.size, dtype=np.bool_)
     for *_, part, rows in holders(snapshot, [group]):
         held[part.span][rows] = True
+    return held
+
+
+def with_topic_or_below(snapshot: Snapshot, group: TopicGroup) -> Mask:
+    """The same, and those that hold one below it: ``home/attic`` is below ``home``."""
+    held = with_topic(snapshot, group)
+    for part in snapshot.parts:
+        for topic in group.get(part.collection, ()):
+            held[part.span][rows_below(part.segment, topic)] = True
     return held
 
 

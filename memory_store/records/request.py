@@ -73,7 +73,7 @@ class SearchRequest(Struct, frozen=True, forbid_unknown_fields=True):
     ] = DEFAULT_LIMIT
     collection: Annotated[Texts, _said("Only this collection", "NAME")] = ()
     type: Annotated[Texts, _said(f"Only this type: {', '.join(TYPES)}", "NAME")] = ()
-    topic: Annotated[Texts, _said("Only with this topic", "NAME")] = ()
+    topic: Annotated[Texts, _said("Only with this topic or one below it (home/attic)", "NAME")] = ()
     status: Annotated[Status, _said("Open or completed memories")] = "all"
     meta: Annotated[
         tuple[tuple[str, str], ...], _said("Metadata that must match", "KEY=VALUE")

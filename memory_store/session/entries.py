@@ -22,6 +22,7 @@ from memory_store.index.lexicon import LEXICON, Spelled
 from memory_store.index.outlines import OUTLINES
 from memory_store.index.places import PLACES, place_in
 from memory_store.index.segment import Hashes, IndexEntry, TermCounts
+from memory_store.index.topic_parents import TOPIC_PARENTS, TopicParents, parents
 from memory_store.index.trigrams import TRIGRAMS, Grams
 from memory_store.records import Memory, base_type
 from memory_store.session.outlines import outline_of
@@ -32,6 +33,7 @@ from memory_store.session.source_parts import (
     source_parts,
     whole_memory,
 )
+from memory_store.text.canonical import normalise_topic
 from memory_store.text.chunks import Span, passages, windows
 from memory_store.text.grams import distinct
 from memory_store.text.identifiers import CODE, path_terms
@@ -77,6 +79,11 @@ def _outline(memory: Memory, analysed: Analysed) -> Struct | Raw:
     return analysed.source.outline if analysed.source is not None else outline_of(memory)
 
 
+def _topic_parents(memory: Memory, analysed: Analysed) -> Struct | Raw:
+    above = dict.fromkeys(parents(map(normalise_topic, memory.topics)))
+    return TopicParents(b"".join(map(analysed.blinder.topic, above)))
+
+
 def _grams(memory: Memory, analysed: Analysed) -> Struct | Raw:
     source = analysed.source
     numbers = gram_numbers(memory) if source is None else np.frombuffer(source.grams, np.uint64)
@@ -89,6 +96,7 @@ RECORDS: dict[str, Record] = {
     LEXICON.name: _spelled,
     OUTLINES.name: _outline,
     PLACES.name: lambda memory, _: place_in(memory.source, memory.ref),
+    TOPIC_PARENTS.name: _topic_parents,
     TRIGRAMS.name: _grams,
 }
 """By the kinds of :data:`memory_store.index.kinds.KINDS`: what makes a document's record."""

@@ -3,7 +3,7 @@
 Boundary: these functions can be called by every actor who may run SQL, from every connection they
 are registered on. They hold no grant of their own: each call asks ``resolve`` what its caller may
 do *now*, and without an answer returns nothing (``[]``, no rows, or NULL). What leaves without the
-decrypt grant is settled in :mod:`memory_store.access`.
+decrypt grant is settled in :mod:`memory_store.access`. SQLite puts none of it into a file.
 """
 
 from __future__ import annotations
@@ -104,6 +104,8 @@ class Connection(Protocol):
 
     def create_aggregate(self, name: str, n_arg: int, aggregate_class: Any, /) -> None: ...
 
+    def execute(self, sql: str, /) -> Any: ...
+
 
 def register(connection: Connection, resolve: Resolve, *, table: bool = True) -> None:
     """Add the functions over what ``resolve`` finds to one connection."""
@@ -145,7 +147,12 @@ class HybridFunctions:
             _kept.append(self)
 
     def register(self, connection: Connection) -> None:
-        """Add them to a connection. Cheap: nothing is opened or loaded before a call."""
+        """Add them to a connection. Cheap: nothing is opened or loaded before a call.
+
+        What the connection sorts, groups or keeps for later stays in memory from now on: more than
+        2 MB of texts SQLite would write to a file in the temporary folder, as they are.
+        """
+        connection.execute("pragma temp_store = memory")
         for name, function, counts in self._functions:
             for count in counts:
                 connection.create_function(name, count, function)

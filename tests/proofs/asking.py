@@ -35,7 +35,7 @@ def fill(store: MemoryStore, memories: int, seed: int = 5) -> Corpus:
     chance = random.Random(seed)
     words = vocabulary(chance)
     weights = [1 / (rank + 3) for rank in range(len(words))]  # as frequent as words of a language
-    topics = [f"topic{n}" for n in range(40)]
+    topics = [f"topic{n}" if n < 30 else f"topic{n - 30}/below" for n in range(40)]
     collections = ["personal", "work", "archive"]
     drafts: list[MemoryDraft] = []
     for number in range(memories):

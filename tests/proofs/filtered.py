@@ -87,7 +87,7 @@ def _by_name(corpus: Corpus, chance: random.Random) -> dict[str, Narrowed]:
     topic, home = chance.choice(corpus.topics), chance.choice(corpus.collections)
     kind, other = chance.sample(("note", "task", "decision"), 2)
     status = chance.choice(("open", "done"))
-    by_topic: Allowed = lambda d: topic in d.topics  # noqa: E731
+    by_topic: Allowed = lambda d: carries(d, topic)  # noqa: E731
     by_type: Allowed = lambda d: is_of_type(d, kind)  # noqa: E731
     return {
         "topic": Narrowed({"topic": topic}, by_topic),
@@ -107,7 +107,7 @@ def _by_several(corpus: Corpus, chance: random.Random) -> dict[str, Narrowed]:
     types = ["task", chance.choice(("note", "decision", "fact"))]  # of these tasks alone are done
     homes = chance.sample(list(corpus.collections), 2)
     status, year = chance.choice(("open", "done")), chance.randrange(2012, 2020)
-    topics: Allowed = lambda d: one in d.topics and two in d.topics  # noqa: E731
+    topics: Allowed = lambda d: carries(d, one) and carries(d, two)  # noqa: E731
     any_type: Allowed = lambda d: any(is_of_type(d, kind) for kind in types)  # noqa: E731
     at_home: Allowed = lambda d: d.collection in homes  # noqa: E731
     return {
@@ -118,7 +118,7 @@ def _by_several(corpus: Corpus, chance: random.Random) -> dict[str, Narrowed]:
         "collections": Narrowed({"collection": tuple(homes)}, at_home),
         "in: twice": Narrowed({}, at_home, " ".join(f"in:{home}" for home in homes)),
         "type and topic": Narrowed(
-            {"type": tuple(types), "topic": one}, lambda d: any_type(d) and one in d.topics
+            {"type": tuple(types), "topic": one}, lambda d: any_type(d) and carries(d, one)
         ),
         "five at once": Narrowed(
             {"collection": tuple(homes), "status": status, "since": f"{year}"},
@@ -230,6 +230,11 @@ def _another(corpus: Corpus, chance: random.Random) -> Narrowed:
 
 def _both(filter_: Narrowed, options: dict[str, Any], **more: Any) -> Narrowed:
     return Narrowed({**filter_.options, **options}, filter_.lets_through, filter_.query, **more)
+
+
+def carries(draft: MemoryDraft, topic: str) -> bool:
+    """Whether it has that topic or one below it."""
+    return any(f"{one}/".startswith(f"{topic}/") for one in draft.topics)
 
 
 def is_done(draft: MemoryDraft) -> bool:
