@@ -12,7 +12,7 @@ Boundary: reads the caller's query and fixed words; opens nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:

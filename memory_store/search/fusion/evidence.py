@@ -63,8 +63,8 @@ FEW = 60
 by one. Those that are missing to it count as the model's usual ones."""
 HALF = 0.5
 """Of 4,400 queries of random letters and syllables on eleven sets, 67 found a result above .2 where
-all words had to be strange, 25 with more than half of them: nearly all single words that a memory holds. One
-of 2,037 judged questions is of this kind; what it finds first is no answer."""
+all words had to be strange, 25 with more than half of them: nearly all single words that a memory
+holds. One of 2,037 judged questions is of this kind; what it finds first is no answer."""
 
 
 class Evidence(Struct, frozen=True, eq=False):
