@@ -127,8 +127,8 @@ def _undone(undone: Undone, by: str | None) -> list[str]:
         *(f"{what}{_restored(one)}" for one in undone.memories),
         *(f"{id[:SHORT_ID]} is in the trash: {made} had added it" for id in undone.removed),
         *(
-            f"{id[:SHORT_ID]} is left as it is, for it was changed again afterwards: memory-store trash list "
-            f"{id[:SHORT_ID]}"
+            f"{id[:SHORT_ID]} is left as it is, for it was changed again afterwards: memory-store "
+            f"trash list {id[:SHORT_ID]}"
             for id in undone.left
         ),
     ]
