@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import msgpack
 
 from memory_store.code import grammars
 from memory_store.errors import BadInputError, LockedError, NotFoundError
@@ -343,6 +344,29 @@ def test_a_vault_of_before_outlines_answers_the_same_and_opens_for_it(
     assert store.verify()["failures"] == []
 
 
+def test_a_vault_of_before_descriptions_gets_them_by_a_reindex(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        made = RECORDS[OUTLINES.name]
+        shorter = lambda *given: msgpack.decode(msgpack.encode(made(*given)))[:6]  # noqa: E731
+        before.setitem(RECORDS, OUTLINES.name, shorter)
+        text = "# Turns the zanzibar of a box.\ndef turn(box): pass\n"
+        draft = MemoryDraft(text, type="code", ref="a.py")
+        store.add_many([draft, MemoryDraft("A note.")])
+    assert (described(store), store.verify()["failures"]) == ([(), ()], [])
+    assert (store.reindex(), store.reindex()) == (1, 0)
+    assert sorted(described(store)) == [(), ("turn zanzibar box",)]
+
+
+def described(store: MemoryStore) -> list[tuple[str, ...]]:
+    context = store.search_context()
+    return [
+        tuple(context.descriptions(ordinal))
+        for ordinal in context.snapshot.alive.nonzero()[0].tolist()
+    ]
+
+
 def test_files_that_were_indexed_without_grammars_are_read_again_when_there_are_some(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -371,13 +395,13 @@ def test_a_result_shows_its_lines_and_definition_by_what_was_kept_when_it_was_in
     assert again.passages == found.passages
 
 
-SECRETS = ("zanzibar", "quixotic", "src/hidden", "MumbleImport", "frobnicate")
+SECRETS = ("zanzibar", "quixotic", "src/hidden", "MumbleImport", "frobnicate", "wigwam", "flamingo")
 
 
 def test_nothing_of_an_outline_stands_in_the_file(store: MemoryStore, tmp_path: Path) -> None:
     text = (
-        "from src.hidden import MumbleImport\n\nclass Zanzibar:\n"
-        "    def quixotic(self):\n        return frobnicate()\n"
+        "from src.hidden import MumbleImport\n\n# wigwam\nclass Zanzibar:\n"
+        '    def quixotic(self):\n        """Flamingo."""\n        return frobnicate()\n'
     )
     draft = MemoryDraft(text, type="code", ref="src/hidden/zanzibar.py", source="/home/quixotic")
     store.add_many([draft], embed=False)
