@@ -54,6 +54,7 @@ ABLATIONS: Mapping[str, Recipe] = {
     "a name alone is a symbol": replace(CODE, symbol_boost=CODE.definition_boost),
     "parts of defined names": replace(CODE, name_boost=0.0),
     "the file's name": replace(CODE, file_boost=0.0),
+    "what definitions are about": replace(CODE, description_boost=0.0),
     **{f"the factor on {name}": _without_factor(name) for name in CODE.path_factors},
     "b of .5": replace(CODE, b=0.75),
     "any of these": replace(
@@ -62,6 +63,7 @@ ABLATIONS: Mapping[str, Recipe] = {
         symbol_boost=0.0,
         name_boost=0.0,
         file_boost=0.0,
+        description_boost=0.0,
         path_factors=frozen({}),
         b=0.75,
     ),

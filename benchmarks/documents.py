@@ -43,13 +43,11 @@ WORD = re.compile(r"\w{2,}")
 PARTS = {
     ".docx": re.compile(r"word/document\.xml"),
     ".pptx": re.compile(r"ppt/(slides/slide|notesSlides/notesSlide)\d+\.xml"),
-    ".xlsx": re.compile(r"xl/sharedStrings\.xml"),
-    ".xlsm": re.compile(r"xl/sharedStrings\.xml"),
     ".ods": re.compile(r"content\.xml"),
     ".epub": re.compile(r".*\.x?html?"),
 }
 """The members of an archive whose text nodes are its text."""
-IN_RUNS = {".docx": "t", ".pptx": "t", ".xlsx": "t", ".xlsm": "t"}
+IN_RUNS = {".docx": "t", ".pptx": "t"}
 """The element that holds text, where others hold what is not shown."""
 EXPORTS = {"mbox": (".mbox",), "conversations": (".json",)}
 """What holds many memories: read as an import does, where converters read one document."""
@@ -72,6 +70,8 @@ def _reference(suffix: str, data: bytes) -> Iterator[str]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             for name in filter(PARTS[suffix].fullmatch, archive.namelist()):
                 yield from _texts(suffix, archive.read(name))
+    elif suffix in (".xlsx", ".xlsm"):
+        yield from _strings_of_cells(data)
     elif suffix in (".html", ".htm", ".xhtml"):
         yield from _html(data)
     elif suffix == ".ipynb":
@@ -88,6 +88,22 @@ def _reference(suffix: str, data: bytes) -> Iterator[str]:
                 "chat_messages", ()
             ):  # Claude; ChatGPT's branches have no reference
                 yield from (part.get("text") or "" for part in said["content"])
+
+
+def _strings_of_cells(data: bytes) -> Iterator[str]:
+    """The shared strings that a sheet shows: programs leave others in the file."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        sheets = [
+            name for name in archive.namelist() if re.match(r"xl/worksheets/[^/]+\.xml", name)
+        ]
+        if "xl/sharedStrings.xml" not in archive.namelist():
+            return
+        strings = fromstring(archive.read("xl/sharedStrings.xml")).iterfind("{*}si")
+        texts = [" ".join(node.text or "" for node in one.iterfind(".//{*}t")) for one in strings]
+        for sheet in sheets:
+            for cell in fromstring(archive.read(sheet)).iterfind(".//{*}c"):
+                if cell.get("t") == "s":
+                    yield texts[int(cell.findtext("{*}v") or 0)]
 
 
 def _mail(message: EmailMessage) -> Iterator[str]:

@@ -40,7 +40,7 @@ PAGES = frozenset({"dbstat", "sqlite_dbpage", "sqlite_stmt", "sqlite_dbdata", "s
 """Tables that SQLite makes up of the whole file, or of everybody's statements."""
 STATISTICS = re.compile(r"sqlite_stat[0-9]")
 """How many rows a table has, and samples of them. SQLite itself reads them: they look empty."""
-UPKEEP = re.compile(r"\s*(vacuum|analyze|reindex|pragma\s+optimize)(\s+[\w.]+)?\s*;?\s*", re.I)
+UPKEEP = re.compile(r"\s*(vacuum|analyze|reindex|pragma\s+optimize)(\s+[\w.]+)?\s*(;\s*)?", re.I)
 """Statements on a connection that writes which read every table and return nothing of it."""
 
 REFUSED = "not authorized"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 from typing import Any, cast, get_args
 
@@ -39,38 +39,49 @@ SERVER_ERROR = -32000  # JSON-RPC 2.0: the first that is left to servers
 
 _allowances: weakref.WeakKeyDictionary[Any, host.Allowances] = weakref.WeakKeyDictionary()
 
-View = Callable[[Any, Any], Awaitable[Response]]
+View = Callable[..., Awaitable[None]]
 
 
-def endpoint(view: View) -> View:
+def endpoint(view: View) -> Callable[..., Awaitable[Response | None]]:
     """Make a view answer every refusal as an error of the protocol, which clients show."""
 
     @wraps(view)
-    async def answer(datasette: Any, request: Any) -> Response:
+    async def answer(datasette: Any, request: Any, receive: Any, send: Any) -> Response | None:
         if request.method != "POST":
-            said = "an MCP server: send it messages by POST (there is no stream and no session)"
+            said = "an MCP server: send it messages by POST (it keeps no session)"
             return _error(said, 405, {"Allow": "POST"})
         if comes_from_elsewhere(request) or is_rebound(request):
             return _error(ELSEWHERE, 403)
+        begun = False
+
+        async def sent(message: Any) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun, message = True, {**message, "headers": _headers(message["headers"])}
+            await send(message)
+
+        refused = None
         try:
-            return await view(datasette, request)
+            await view(datasette, request, receive, sent)
         except questions.REFUSALS as error:
-            return _refused(datasette, error)
+            refused = _refused(datasette, error)
         except Exception as error:  # noqa: BLE001 - see report_fault
-            return _error(questions.report_fault(error), 500)
+            refused = _error(questions.report_fault(error), 500)
+        return None if begun else refused
 
     answer.methods = ("POST",)  # type: ignore[attr-defined]
     return answer
 
 
 @endpoint
-async def vault(datasette: Any, request: Any) -> Response:
+async def vault(datasette: Any, request: Any, receive: Any, send: Any) -> None:
     """``/{db}/-/hybrid/mcp``."""
-    return await _answered(datasette, request, questions.database_named(datasette, request))
+    database = questions.database_named(datasette, request)
+    await _answer(datasette, request, database, receive, send)
 
 
 @endpoint
-async def only_vault(datasette: Any, request: Any) -> Response:
+async def only_vault(datasette: Any, request: Any, receive: Any, send: Any) -> None:
     """``/-/hybrid/mcp``: the one vault that the asker may see, or of several that it may search."""
     vaults = await asyncio.to_thread(vaults_of(datasette).all)
     seen = [one for one in vaults if await may_see(datasette, request.actor, one.database)]
@@ -81,10 +92,10 @@ async def only_vault(datasette: Any, request: Any) -> Response:
     if len(found) > 1:
         addresses = ", ".join(f"{hybrid_path(datasette, one.database)}/mcp" for one in found)
         raise BadInputError(f"there are several vaults: connect to one of {addresses}")
-    return await _answered(datasette, request, found[0].database)
+    await _answer(datasette, request, found[0].database, receive, send)
 
 
-async def _answered(datasette: Any, request: Any, database: str) -> Response:
+async def _answer(datasette: Any, request: Any, database: str, receive: Any, send: Any) -> None:
     host.require_sdk()
     await questions.vault_now(datasette, request, "search", database=database)
     body = await questions.read_body(request, BODY_LIMIT)
@@ -94,13 +105,15 @@ async def _answered(datasette: Any, request: Any, database: str) -> Response:
     allowance = _allowances.setdefault(datasette, host.Allowances()).of(_caller(request))
     made = await questions.in_turn(lambda: _assistant(vault, grants, access, collections))
     assistant = replace(made, allowance=allowance)
-    found = await host.answer_over_http(assistant, database, _run, request.scope["headers"], body)
-    return Response(
-        found.body.decode("utf-8"),
-        status=found.status,
-        headers=dict(HEADERS),
-        content_type=found.content_type,
-    )
+    headers = request.scope["headers"]
+    await host.answer_over_http(assistant, database, _run, headers, body, receive, send)
+
+
+def _headers(given: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The headers of an answer, and those that each of ours carries."""
+    ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+    names = {name for name, _ in ours}
+    return [*(pair for pair in given if pair[0].lower() not in names), *ours]
 
 
 def _caller(request: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,6 +63,17 @@ def test_the_command_says_words_where_there_are_no_topics(
     )
     assert "4  garden  " in shown.output
     assert "quince" in shown.output
+
+
+def test_words_stand_beside_topics(store: MemoryStore, key_file: Path) -> None:
+    for number in range(3):
+        store.add(f"The quince ripens, row {number}", topics=["garden", "food"])
+        store.add(f"The keel is cracked, plank {number}", topics=["boat", "repairs"])
+    shown = CliRunner().invoke(
+        main, ["landscape", str(store.path), "--key-file", str(key_file)], catch_exceptions=False
+    )
+    assert re.search(r"#garden\n.* · .*quince", shown.output)
+    assert re.search(r"#repairs\n.* · .*keel", shown.output)
 
 
 def test_a_view_of_other_collections_learns_no_folder_and_no_word(filed: MemoryStore) -> None:

@@ -156,6 +156,7 @@ def test_code_is_searched_by_words_and_patterns_name_what_they_need(
     ("extra", "arguments"),
     [
         ("mcp", ["mcp", "notes.db"]),
+        ("mcp", ["mcp", "notes.db", "install", "cursor"]),
         ("watch", ["watch", "notes.db", "."]),
         ("postgres", ["stats", "postgresql://localhost/notes"]),
         ("llm", ["ask", "notes.db", "who tunes pianos"]),

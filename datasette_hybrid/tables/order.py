@@ -22,11 +22,8 @@ SETTLED = "hybrid_order"
 FOUND = "id in (select value from json_each(:hybrid_found))"
 RANKED = f"{FOUND} and :hybrid_after is not null"
 _RANK = "(select key from json_each(:hybrid_found) where value = memories.id)"
-_PAGE = re.compile(
-    rf"(select [^()]+ from memories where .*{re.escape(RANKED)}.*?)"
-    r" order by \S+(?: desc)?(?:, \S+)? limit (\d+)",
-    re.DOTALL,
-)
+_COLUMNS = re.compile(r"select [^()]+")
+_ORDER = re.compile(r"\S+(?: desc)?(?:, \S+)? limit (\d+)")
 
 
 def after(request: Any) -> str | None:
@@ -58,10 +55,15 @@ def _settle(request: Any) -> str | None:
 
 
 def in_order(sql: Any) -> Any:
-    """``sql``, and of a page that is marked so in the order of what was found."""
+    """``sql``, and of a page that is marked so in the order of what was found.
+
+    All SQL comes here, also what visitors write: it takes as long as the SQL, whatever that is.
+    """
     if not isinstance(sql, str) or RANKED not in sql:
         return sql
-    found = _PAGE.fullmatch(sql)
-    if found is None:
+    chosen, _, order = sql.rpartition(" order by ")
+    columns, _, wanted = chosen.partition(" from memories where ")
+    found = _ORDER.fullmatch(order)
+    if found is None or RANKED not in wanted or not _COLUMNS.fullmatch(columns):
         return sql
-    return f"{found[1]} and {_RANK} > :hybrid_after order by {_RANK} limit {found[2]}"
+    return f"{chosen} and {_RANK} > :hybrid_after order by {_RANK} limit {found[1]}"

@@ -31,24 +31,29 @@ from memory_store.errors import ExtraMissingError
 
 if TYPE_CHECKING:
     from memory_store.assistants.assistant import Assistant
-    from memory_store.assistants.http import Answer, Headers
+    from memory_store.assistants.http import Headers, Receive, Send
     from memory_store.assistants.server import Run
 
 NEEDS = "the package mcp is not here: pip install 'datasette-hybrid[mcp]'"
 
 
 async def answer_over_http(
-    assistant: Assistant, database: str, run: Run, headers: Headers, body: bytes
-) -> Answer:
-    """What :func:`memory_store.assistants.http.answer` answers.
+    assistant: Assistant,
+    database: str,
+    run: Run,
+    headers: Headers,
+    body: bytes,
+    receive: Receive,
+    send: Send,
+) -> None:
+    """What :func:`memory_store.assistants.http.answer` does.
 
     Raises ExtraMissingError where the SDK is not installed. Importing it takes a second, once, in
     which others are answered.
     """
     require_sdk()
     http = await to_thread(import_module, "memory_store.assistants.http")
-    found: Answer = await http.answer(assistant, database, run, headers, body)
-    return found
+    await http.answer(assistant, database, run, headers, body, receive, send)
 
 
 def require_sdk() -> None:

@@ -140,6 +140,7 @@ class Added(Struct, frozen=True, omit_defaults=True):
 class WereAdded(Struct, frozen=True, omit_defaults=True):
     memories: Sequence[Added]
     note: str = ""
+    cut: str = ""
 
 
 class Updated(Struct, frozen=True, omit_defaults=True):
@@ -152,6 +153,7 @@ class Updated(Struct, frozen=True, omit_defaults=True):
     topics: Sequence[str] = ()
     valid_to: str = ""
     note: str = ""
+    cut: str = ""
 
 
 def size(answer: Any) -> int:

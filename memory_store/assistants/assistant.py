@@ -108,6 +108,5 @@ def ids_of(store: MemoryStore, names: Sequence[str]) -> list[str]:
     known = {one.name: one.id for one in store.collections.list()} if names else {}
     for name in names:
         if name not in known:
-            said = f"collection: there is none named {name!r}; memory_start lists them"
-            raise BadInputError(said, "collection")
+            raise BadInputError(f"collection: there is none named {name!r}", "collection")
     return [known[name] for name in names]

@@ -35,6 +35,7 @@ PASSED_ON = (
     "MEMORY_STORE_CONFIG",
     "MEMORY_STORE_MODEL",
     "MEMORY_STORE_OFFLINE",
+    "XDG_RUNTIME_DIR",  # where an open vault is found
 )
 """Variables that an entry keeps, since assistants start servers with next to none."""
 

@@ -7,65 +7,77 @@ says all that its answer depends on, so nothing of one caller can reach another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
+import json
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 
-import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from msgspec import Struct
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from memory_store.assistants.assistant import Assistant
 from memory_store.assistants.server import Run, server_for
 
 HEADERS = frozenset({b"accept", b"content-type"})  # and those that begin with …
 PREFIX = b"mcp-"
+STREAM = b"text/event-stream"
 Headers = Iterable[tuple[bytes, bytes]]
 Message = MutableMapping[str, Any]
-
-
-class Answer(Struct, frozen=True):
-    """What goes back: a status, a kind of content, and the whole body."""
-
-    status: int
-    content_type: str
-    body: bytes
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 
 
 async def answer(
-    assistant: Assistant, database: str, run: Run, headers: Headers, body: bytes
-) -> Answer:
-    """The answer to what one request posted; ``database`` is the vault's name in addresses."""
-    server = server_for(assistant, database, run)
+    assistant: Assistant,
+    database: str,
+    run: Run,
+    headers: Headers,
+    body: bytes,
+    receive: Receive,
+    send: Send,
+) -> None:
+    """Answer what one request posted; ``database`` is the vault's name in addresses.
+
+    A call that wants to hear of its progress is answered as a stream, and cancelled where the
+    client closes that; every other is answered as JSON.
+    """
+    named = [(name.lower(), value) for name, value in headers]
+    shown = [(name, value) for name, value in named if name in HEADERS or name.startswith(PREFIX)]
     manager = StreamableHTTPSessionManager(
-        server, json_response=True, stateless=True, max_request_body_size=len(body) + 1
+        server_for(assistant, database, run),
+        json_response=not _streams(dict(shown), body),
+        stateless=True,
+        max_request_body_size=len(body) + 1,
     )
     scope = {
         "type": "http",
         "method": "POST",
         "path": "/",
         "query_string": b"",
-        "headers": [
-            (name.lower(), value)
-            for name, value in headers
-            if name.lower() in HEADERS or name.lower().startswith(PREFIX)
-        ],
+        "headers": shown,
     }
-    waiting, parts = [body], bytearray()
-    begun: dict[str, Any] = {}
+    waiting = [body]
 
-    async def receive() -> Message:
-        if not waiting:
-            await anyio.sleep_forever()  # whether the client is still there is not asked
-        return {"type": "http.request", "body": waiting.pop(), "more_body": False}
-
-    async def send(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            begun.update(message)
-        else:
-            parts.extend(message.get("body", b""))
+    async def received() -> Message:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
 
     async with manager.run():
-        await manager.handle_request(scope, receive, send)
-    kinds = [value for name, value in begun["headers"] if name.lower() == b"content-type"]
-    kind = kinds[0].decode("latin-1") if kinds else "text/plain"
-    return Answer(begun["status"], kind, bytes(parts))
+        await manager.handle_request(scope, received, send)
+
+
+def _streams(headers: Mapping[bytes, bytes], body: bytes) -> bool:
+    """Whether a client takes a stream, and has a use for it.
+
+    By protocols without a handshake the SDK streams only what takes long, and cancels what nobody
+    waits for.
+    """
+    if STREAM not in headers.get(b"accept", b""):
+        return False
+    version = headers.get(b"mcp-protocol-version")
+    if version is not None and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS:
+        return True
+    try:
+        return "progressToken" in json.loads(body)["params"]["_meta"]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return False  # no call that wants to hear of it

@@ -25,7 +25,13 @@ from memory_store.assistants.answers import (
 from memory_store.assistants.arguments import Add, Find, Read, Start, Survey, Tasks, Update
 from memory_store.assistants.assistant import ORDER, RIGHTS, Access, Assistant, RefusedError
 from memory_store.assistants.reads import DATA
-from memory_store.errors import BadInputError, DeletedError, MemoryStoreError, NotFoundError
+from memory_store.errors import (
+    BadInputError,
+    ConflictError,
+    DeletedError,
+    MemoryStoreError,
+    NotFoundError,
+)
 from memory_store.records.refusals import refusal
 
 
@@ -100,7 +106,26 @@ def call(assistant: Assistant, name: str, arguments: Mapping[str, Any] | None) -
     except DeletedError as error:
         remedy = f"memory-store trash restore {error.memory_id}"
         raise NotFoundError(f"{error}. The user can put it back: {remedy}") from None
+    except NotFoundError as error:
+        raise error if tool.of_code else NotFoundError(f"{error}; {SEARCH}") from None
+    except ConflictError as error:
+        raise ConflictError(f"{error}; memory_read says what it is now", error.ids) from None
+    except BadInputError as error:
+        following = NEXT.get(error.parameter or "")
+        if following is None or following in str(error):
+            raise
+        raise BadInputError(f"{error}; {following}", error.parameter) from None
     return answer
+
+
+SEARCH = "memory_search finds ids"
+NEXT = {
+    "collection": "memory_start lists them",
+    "continue": "without it the search begins anew",
+    "like": SEARCH,
+    "parent": SEARCH,
+}
+"""What to do about an argument that was refused."""
 
 
 def no_such_tool(assistant: Assistant, name: str) -> str:

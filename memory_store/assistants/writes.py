@@ -12,8 +12,16 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from memory_store.assistants.answers import Added, Listed, Updated, WereAdded
-from memory_store.assistants.arguments import Add, New, Update
+from memory_store.assistants.answers import (
+    CUT,
+    Added,
+    Listed,
+    Updated,
+    WereAdded,
+    size,
+    within,
+)
+from memory_store.assistants.arguments import BUDGET, Add, New, Update
 from memory_store.assistants.assistant import Assistant
 from memory_store.assistants.reads import TITLE, listed
 from memory_store.assistants.task_plan import DUE, day, tick
@@ -28,6 +36,8 @@ REPLACES = 0.70  # … from which it may take the place of an older one with a t
 SHARED = 0.9  # of the pairs of words of two texts, from which they say the same
 COMPARED, COMPARED_WORDS = 1_000, 300  # characters of a new text that are looked for
 NEIGHBOURS = 5
+LIKE = ((NEIGHBOURS, 40), (2, 40), (1, 40), (1, 0), (0, 0))
+"""How many like memories are named, and characters of their titles, where all are too long."""
 FACT = 100  # tokens of all that is added in one call, up to which it is embedded before the answer
 SHORTLY = "Found by its words now, and by its meaning shortly."
 
@@ -43,7 +53,7 @@ def add(assistant: Assistant, given: Add) -> WereAdded:
     added = iter(assistant.adder.add_many(drafts, embed=later is None))
     if later is not None:
         later()
-    return WereAdded(
+    answer = WereAdded(
         [
             Added(
                 next(added).id if take else "",
@@ -55,6 +65,29 @@ def add(assistant: Assistant, given: Add) -> WereAdded:
         ],
         note="" if later is None else SHORTLY,
     )
+    return answer if size(answer) <= BUDGET else _shortened(answer)
+
+
+def _shortened(answer: WereAdded) -> WereAdded:
+    """In ``BUDGET``: with fewer of the memories that each is like, then without what these are
+    called, then without them. The ids of all that was added are there."""
+
+    def some(found: Sequence[Listed], count: int, title: int) -> Sequence[Listed]:
+        return tuple(Listed(one.id, one.title[:title]) for one in found[:count])
+
+    for count, title in LIKE:
+        memories = [
+            replace(
+                one,
+                already_known=some(one.already_known, count, title),
+                may_replace=some(one.may_replace, count, title),
+            )
+            for one in answer.memories
+        ]
+        answer = replace(answer, memories=memories, cut=CUT)
+        if size(answer) <= BUDGET:
+            break
+    return answer
 
 
 def _embeds_later(
@@ -145,7 +178,7 @@ def _planned(memory: Memory, given: Update, change: MemoryChange) -> MemoryChang
 
 
 def _shown(memory: Memory) -> Updated:
-    return Updated(
+    found = Updated(
         memory.id,
         version=memory.version,
         title=memory.title[:TITLE],
@@ -153,6 +186,7 @@ def _shown(memory: Memory) -> Updated:
         topics=memory.topics,
         valid_to=memory.valid_to or "",
     )
+    return within(found, BUDGET, ("topics",))
 
 
 def _draft(assistant: Assistant, new: New) -> MemoryDraft:

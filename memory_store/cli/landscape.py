@@ -30,6 +30,7 @@ NOTHING = (
     "folder they were imported from, or by meaning, from three on."
 )
 SHOWN = 6  # topics of a region, or telling words
+BESIDE = 3  # telling words beside topics
 
 
 @vault_command()
@@ -44,8 +45,8 @@ def landscape(store: MemoryStore, as_of: str | None, as_json: bool) -> None:
     memory-store landscape notes.db --json
 
     Each region is named by the topic that most of it has; memories without topics by their folder,
-    or by words that are frequent there and rare elsewhere. The same memories always make the same
-    landscape.
+    or by words that are frequent there and rare elsewhere, which stand beside topics, too. The same
+    memories always make the same landscape.
     """
     found = store.landscape(as_of=as_of)
     write_answer(as_json, found.as_dict(), _lines(found), NOTHING)
@@ -74,5 +75,7 @@ def _lines(found: Landscape) -> Iterator[str]:
 def _facts(one: LandscapeRegion) -> str:
     span = one.first if one.first == one.last else f"{one.first} – {one.last}"
     open_tasks = f"{one.open_tasks} open task{'' if one.open_tasks == 1 else 's'}"
+    words = ", ".join(map(printable_line, one.words[:BESIDE])) if len(one.topics) > 1 else ""
     newest = [f"{mark.id[:SHORT_ID]} {printable_line(mark.title)}" for mark in one.newest[:1]]
-    return " · ".join([span, *([open_tasks] if one.open_tasks else []), *newest])
+    said = [span, open_tasks if one.open_tasks else "", words, *newest]
+    return " · ".join(filter(None, said))

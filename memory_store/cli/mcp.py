@@ -200,9 +200,11 @@ def _check(client: str | None) -> None:
 def _install(
     database: Path, client: str, arguments: list[str], key_file: Path | None, only_print: bool
 ) -> None:
-    from memory_store.assistants import clients
+    from memory_store.assistants import clients, require_sdk
     from memory_store.vault.storage.schema import check_is_vault
 
+    if not only_print:
+        require_sdk()  # what the entry starts would only say it to the assistant
     check_is_vault(database)
     entry = clients.entry_for(database, [*_key(database, key_file), *arguments])
     name = "memories" if database.stem == "memories" else f"memories-{database.stem}"

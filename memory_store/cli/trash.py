@@ -115,20 +115,20 @@ def undo(store: MemoryStore, by: str | None, as_json: bool) -> None:
     is as before. What was changed again afterwards is left as it is, and named.
     """
     undone = store.undo() if by is None else store.undo_all_of(by)
-    write_answer(as_json, undone.as_dict(), _undone(undone))
+    write_answer(as_json, undone.as_dict(), _undone(undone, by))
     if not (undone.memories or undone.removed):
         sys.exit(EXIT_FAILED)
 
 
-def _undone(undone: Undone) -> list[str]:
+def _undone(undone: Undone, by: str | None) -> list[str]:
     what = f"{UNDONE[undone.change]} undone: " if undone.change in UNDONE else ""
-    made = "that change" if undone.change in UNDONE else "it"
+    made = "that change" if by is None else printable_line(by)
     return [
         *(f"{what}{_restored(one)}" for one in undone.memories),
-        *(f"{id} is in the trash: {made} had made it" for id in undone.removed),
+        *(f"{id[:SHORT_ID]} is in the trash: {made} had added it" for id in undone.removed),
         *(
-            f"{id} is left as it is, for it was changed again afterwards: memory-store trash list "
-            f"{id[:SHORT_ID]}"
+            f"{id[:SHORT_ID]} is left as it is, for it was changed again afterwards: memory-store "
+            f"trash list {id[:SHORT_ID]}"
             for id in undone.left
         ),
     ]

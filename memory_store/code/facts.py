@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from memory_store.code.definitions import bound_names, defined_names
+from memory_store.text import tokens
 from memory_store.text.canonical import folded
-from memory_store.text.identifiers import name_parts, names_of
-from memory_store.text.tokens import term
+from memory_store.text.identifiers import names_of
 
 DEFINES = "code: defines"
 PATH = "code: path"
@@ -67,9 +67,9 @@ def facts(text: str, ref: str | None) -> dict[str, Sequence[str]]:
 
 
 def name_stems(names: Iterable[str]) -> list[str]:
-    """The words that names are made of, each once, by their stems: ``parseURLs`` → pars, url."""
-    parts = dict.fromkeys(part for name in names for part in name_parts(name))
-    return [*dict.fromkeys(term(part, NAMES_LANGUAGE) for part in parts)]
+    """The words that names are made of, each once, by their stems."""
+    stems = (stem for name in names for stem in tokens.name_stems(name, NAMES_LANGUAGE))
+    return [*dict.fromkeys(stems)]
 
 
 def _subject(path: str) -> str:

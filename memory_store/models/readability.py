@@ -12,7 +12,7 @@ Boundary: reads the caller's query and fixed words; opens nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -97,10 +97,10 @@ def unread_share(embedder: Embedder, text: str) -> float:
     return unread / tokens if tokens else 0.0
 
 
-def knows_any(embedder: Embedder, words: Sequence[str]) -> bool:
-    """Whether ``embedder`` knows one of the words. A model that does not show its tokens may."""
-    knows = getattr(embedder, "knows", None)
-    return knows is None or any(map(knows, words))
+def knows(embedder: Embedder, word: str) -> bool:
+    """Whether ``embedder`` knows a word. A model that does not show its tokens may."""
+    known = getattr(embedder, "knows", None)
+    return known is None or known(word)
 
 
 def readability_of(embedder: Embedder, language: str) -> float:

@@ -49,8 +49,9 @@ class SearchContext(Struct, frozen=True):
     memories may be opened; it is ``None`` where no word is to be corrected. ``trigrams`` gives
     those of the same, keyed, segment by segment.
     ``code_files`` are the source files of those, with who imports whom; ``symbols`` are those of
-    the file at an ordinal. ``sources`` numbers the source of each document of some collections
-    (int32 [size]), without its name; 0 where it has none, or may not be opened.
+    the file at an ordinal, ``descriptions`` what its definitions are about. ``sources`` numbers the
+    source of each document of some collections (int32 [size]), without its name; 0 where it has
+    none, or may not be opened.
     ``page_keys`` seal the place between two pages.
     ``by_places`` says that the caller may not read, so that orders and scores are to follow from
     places alone. ``parsed`` is the query where the caller had to take it apart before.
@@ -76,6 +77,7 @@ class SearchContext(Struct, frozen=True):
     trigrams: Callable[[], Iterable[tuple[Part, Trigrams]]] = tuple
     code_files: Callable[[], CodeFiles] | None = None
     symbols: Callable[[int], FileSymbols | None] = lambda ordinal: None
+    descriptions: Callable[[int], Sequence[str]] = lambda ordinal: ()
     sources: Callable[[Collection[str]], npt.NDArray[np.int32]] | None = None
     expander: str | None = None
     indexed_with: Mapping[str, CollectionSettings] = field(default_factory=dict)

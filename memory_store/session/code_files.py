@@ -21,7 +21,7 @@ from msgspec import Struct
 from memory_store.code.facts import is_noise
 from memory_store.code.import_graph import ImportGraph, SourceFile, import_graph
 from memory_store.code.symbols import FileSymbols, Symbol, is_current
-from memory_store.index.outlines import OUTLINES, Outline
+from memory_store.index.outlines import DESCRIPTIONS, OUTLINES, Outline
 from memory_store.index.snapshot import Snapshot
 from memory_store.index.terms import has_term
 from memory_store.records import Memory, base_type
@@ -112,6 +112,16 @@ class CodeFiles:
     def by_id(self) -> dict[str, int]:
         """A memory's id → the place of its file."""
         return {file.id: place for place, file in enumerate(self.files)}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What each file is called: its path; where there are several sources, behind the name of
+        its own: ``flask/pyproject.toml``."""
+        several = len({(one.collection, one.source) for one in self.files}) > 1
+        return tuple(
+            f"{one.source.rpartition('/')[2]}/{one.path}" if several and one.source else one.path
+            for one in self.files
+        )
 
     @cached_property
     def by_path(self) -> dict[str, list[int]]:
@@ -216,6 +226,21 @@ def symbols_at(vault: OpenVault, snapshot: Snapshot, ordinal: int) -> FileSymbol
     may open it."""
     outline = record_at(vault, snapshot, OUTLINES, ordinal)
     return None if outline is None else outline.symbols
+
+
+def descriptions_at(vault: OpenVault, snapshot: Snapshot, ordinal: int) -> tuple[str, ...]:
+    """What the definitions of one document are about, where its outline says it and the view may
+    open it."""
+    outline = record_at(vault, snapshot, DESCRIPTIONS, ordinal)
+    return () if outline is None else outline.descriptions or ()
+
+
+def without_descriptions(vault: OpenVault, snapshot: Snapshot) -> set[int]:
+    """The documents of source code whose outlines were made before there were descriptions."""
+    wanted = np.zeros(snapshot.size, np.bool_)
+    wanted[_ordinals(snapshot, frozenset(vault.keyring.openable()))] = True
+    found = rows(vault, snapshot, DESCRIPTIONS, among=wanted)
+    return {ordinal for ordinal, outline in found if outline.descriptions is None}
 
 
 def has_code(vault: OpenVault) -> bool:

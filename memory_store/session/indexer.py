@@ -170,7 +170,8 @@ class Indexer:
         return Windows(tuple(spans), self._snapshot.stored_vectors(ordinal))
 
     def _contents(self, fingerprint: str, within: str | None) -> _Contents:
-        """The living documents of collections whose vectors that model made, by their contents.
+        """The documents of collections whose vectors that model made, by their contents; also those
+        that were replaced and still lie in a segment, for what is put back as it was.
 
         None of a collection that the writer may not read: vectors that need not be made would give
         its contents away, by the time that is saved.
@@ -183,7 +184,9 @@ class Indexer:
             and settings.of(c).fingerprint == fingerprint
             and self._vault.discloses(c)
         ]
-        return _Contents(snapshot.content_tags, snapshot.visible(made).nonzero()[0])
+        codes = [snapshot.collections.index(one) for one in made]
+        embedded = np.isin(snapshot.collection_codes, codes) & (snapshot.window_counts > 0)
+        return _Contents(snapshot.content_tags, embedded.nonzero()[0])
 
     def close(self) -> None:
         """Wipe the words that the import remembered."""

@@ -6,6 +6,7 @@ Boundary: opened text comes in, names and lines go out. They are sealed with the
 from __future__ import annotations
 
 from memory_store.code.blame import changes_in
+from memory_store.code.descriptions import descriptions
 from memory_store.code.languages import language_of_name
 from memory_store.code.symbols import symbols_of
 from memory_store.index.outlines import Outline
@@ -29,4 +30,5 @@ def outline_of(memory: Memory) -> Outline:
         symbols,
         tuple(dict.fromkeys(one.author for one in changes)),
         max((one.date for one in changes), default=""),
+        descriptions(memory.text, symbols.definitions),
     )

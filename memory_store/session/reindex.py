@@ -16,8 +16,8 @@ from msgspec import Struct, structs
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.index.segment import IndexEntry, build
-from memory_store.index.snapshot import Snapshot
 from memory_store.records import Embedding, unheard
+from memory_store.session.code_files import without_descriptions
 from memory_store.session.extras import without_records
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
@@ -85,7 +85,7 @@ def reindex(
                 with vault.writing() as storage, storage.transaction(vault.keyring):
                     vault.adopt_model(storage, embedder, collection)
         preparer = Indexer(vault, models.get, failed, anew=whole)
-        pending = list(_pending(vault.snapshot(), wanted, models, whole=whole))
+        pending = list(_pending(vault, wanted, models, whole=whole))
     done = 0
     try:
         for start in range(0, len(pending), BATCH):
@@ -166,11 +166,13 @@ def _within(
 
 
 def _pending(
-    snapshot: Snapshot, wanted: Sequence[str], models: Container[str], *, whole: bool
+    vault: OpenVault, wanted: Sequence[str], models: Container[str], *, whole: bool
 ) -> Iterator[str]:
     """The memories to renew: stale ones, those without vectors where there is a model, and those
-    without a record of some kind; all if ``whole``."""
+    without a record of some kind, or with an earlier one; all if ``whole``."""
+    snapshot = vault.snapshot()
     lacking = without_records(snapshot, wanted)
+    lacking[[*without_descriptions(vault, snapshot)]] = True
     for collection in wanted:
         for ordinal in np.flatnonzero(snapshot.visible([collection])).tolist():
             lacks = collection in models and not snapshot.windows(ordinal)

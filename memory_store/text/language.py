@@ -177,6 +177,11 @@ def plainly_another(text: str, language: str) -> str | None:
     return best[0] if len(best) == 1 else _by_model(" ".join(spelled), best)
 
 
+def shows_a_language(text: str) -> bool:
+    """Whether ``text`` has a function word of any language, or is in another script than Latin."""
+    return bool(_votes(_LETTERS.findall(text)) or _not_latin().search(text))
+
+
 def _writers(prose: str) -> tuple[str, ...]:
     """The languages of the script that most of ``prose`` is in, the most common first."""
     counts = {name: len(re.findall(f"[{s}]", prose)) for name, (s, _) in _SCRIPTS.items()}

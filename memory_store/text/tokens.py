@@ -19,12 +19,12 @@ import re
 import threading
 import unicodedata
 from collections.abc import Set
-from functools import cache
+from functools import cache, lru_cache
 
 import Stemmer
 
 from memory_store.text.canonical import folded
-from memory_store.text.identifiers import CODE, code_terms, forget_names, whole_name
+from memory_store.text.identifiers import CODE, code_terms, forget_names, name_parts, whole_name
 from memory_store.text.language import STEMMED_LANGUAGES, STOP_WORDS
 from memory_store.text.words import Word, places, simple_pattern, words
 
@@ -81,6 +81,13 @@ def term(word: str, language: str) -> str:
     return _term_cache(language)[word]
 
 
+@lru_cache(_CACHE_LIMIT)
+def name_stems(name: str, language: str) -> tuple[str, ...]:
+    """The terms of the words that a name is made of: ``parseURLs`` → pars, url."""
+    known = _term_cache(language)
+    return tuple([known[part] for part in name_parts(name)])
+
+
 def is_stop_word(word: str, language: str) -> bool:
     """Whether a query in ``language`` may lose ``word``. False where we have no list."""
     return _plain(word, language) in _stop_words(language)
@@ -89,6 +96,7 @@ def is_stop_word(word: str, language: str) -> bool:
 def forget_words() -> None:
     """Empty every cache that holds words of opened texts."""
     _term_cache.cache_clear()
+    name_stems.cache_clear()
     forget_names()
 
 

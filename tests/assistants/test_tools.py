@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -19,6 +20,8 @@ from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 from memory_store.text import token_count
 
+READING = [one.name for one in TOOLS if one.needs == "read" and not one.of_code]
+ALL = [one.name for one in TOOLS]
 WITHOUT_CODE = [one.name for one in TOOLS if not one.of_code]
 
 
@@ -77,6 +80,7 @@ class TestReading:
         ]
         assert found["regions"][0]["topics"] == ["garden"]
         assert found["regions"][0]["open_tasks"] == 4
+        assert {"tomato", "plant"} & {*found["regions"][0]["words"]}
         begun = call(assistant(store), "memory_start", {})
         assert begun["landscape"] == {"food": ["garden"], "boat": []}
         there = call(assistant(store), "memory_search", {"topic": ["food"]})
@@ -191,6 +195,31 @@ class TestReading:
         said = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
         assert token_count.tokens(said) <= budget
         assert answer[holds]
+
+    @pytest.mark.parametrize("library", [False, True])
+    def test_neither_does_one_about_what_was_written(
+        self, store: MemoryStore, monkeypatch: pytest.MonkeyPatch, library: bool
+    ) -> None:
+        if library:
+            monkeypatch.setattr(token_count, "is_exact", lambda: True)
+            monkeypatch.setattr(token_count, "_counter", lambda: lambda text: len(text) * 2 // 3)
+        said = "The weir is to be mended before the floods come, so the committee decided"
+        for number in range(4):
+            store.add(f"{said}, {number}", title=f"{said} {number}", topics=["weir"])
+        few = [{"text": f"{said}, {n}.", "topics": ["weir"]} for n in range(2)]
+        many = [{"text": f"{said}, {n}:", "topics": ["weir"]} for n in range(50)]
+        short = call(assistant(store), "memory_add", {"memories": few})
+        assert "cut" not in short
+        assert all(one["already_known"] or one["may_replace"] for one in short["memories"])
+        long = call(assistant(store), "memory_add", {"memories": many})
+        assert token_count.tokens(json.dumps(long, separators=(",", ":"))) <= 2_000
+        assert len({one["id"] for one in long["memories"]}) == 50
+        assert long["cut"]
+        topics = [f"topic-{number}-{'x' * 60}" for number in range(199)]
+        change = {"id": long["memories"][0]["id"], "add_topics": topics}
+        changed = call(assistant(store), "memory_update", change)
+        assert token_count.tokens(json.dumps(changed, separators=(",", ":"))) <= 2_000
+        assert changed["cut"]
 
     def test_pages_within_a_budget_leave_nothing_out(self, wordy: MemoryStore) -> None:
         seen: list[str] = []
@@ -398,7 +427,7 @@ class TestWriting:
         version = call(assistant(store), "memory_read", {"ids": [id_]})["memories"][0]["version"]
         store.edit(id_, text="Second")
         given = {"id": id_, "text": "Third", "version": version}
-        with pytest.raises(MemoryStoreError):
+        with pytest.raises(MemoryStoreError, match="memory_read says what it is now"):
             call(assistant(store), "memory_update", given)
         assert store.get(id_).text == "Second"
 
@@ -489,6 +518,17 @@ class TestArguments:
         assert "$ref" not in text
         assert len(text) / 4 <= 3_000
 
+    def test_the_page_says_what_the_list_costs(self) -> None:
+        """Its tokens are of a library that may not be here: they are a fixed share of the bytes."""
+        page = Path(__file__).parents[2] / "docs" / "how-to" / "assistants.md"
+        said = re.findall(r"\d,\d{3}", page.read_text().partition("benchmarks.tool_lists")[2])
+        assert len(said) >= 3
+        for figure, named in zip(said, (READING, WITHOUT_CODE, ALL), strict=False):
+            every = [server_tool(one) for one in TOOLS if one.name in named]
+            data = [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in every]
+            length = len(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+            assert length / int(figure.replace(",", "")) == pytest.approx(4.25, abs=0.03), figure
+
     @pytest.mark.parametrize(
         ("name", "given", "culprit"),
         [
@@ -496,9 +536,13 @@ class TestArguments:
             ("memory_search", {"qeury": "x"}, "qeury"),
             ("memory_search", {}, "^query: "),
             ("memory_read", {"ids": []}, "ids"),
-            ("memory_read", {"ids": ["no-such-id"]}, "no-such-id"),
+            ("memory_read", {"ids": ["no-such-id"]}, "no-such-id.*memory_search finds ids"),
             ("memory_add", {"memories": [{"text": ""}]}, "text"),
             ("memory_write", {}, "memory_search"),
+            ("memory_search", {"query": "x", "collection": ["nope"]}, "memory_start lists them"),
+            ("tasks", {"collection": ["nope"]}, "memory_start lists them"),
+            ("memory_search", {"query": "x", "continue": "nope"}, "without it .* begins anew"),
+            ("memory_add", {"memories": [{"text": "x", "parent": "nope"}]}, "finds ids"),
         ],
     )
     def test_a_refusal_names_the_culprit(

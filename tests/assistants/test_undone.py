@@ -161,7 +161,7 @@ def test_commands_list_and_undo_it(store: MemoryStore, helper: Assistant, key_fi
     said = typed("undo", str(store.path), "--by", "helper").splitlines()
     assert said == [
         f"{old[:8]} The rent is 900 is back, as version 3",
-        f"{new} is in the trash: it had made it",
-        f"{both} is left as it is, for it was changed again afterwards: memory-store trash list "
-        f"{both[:8]}",
+        f"{new[:8]} is in the trash: helper had added it",
+        f"{both[:8]} is left as it is, for it was changed again afterwards: memory-store "
+        f"trash list {both[:8]}",
     ]

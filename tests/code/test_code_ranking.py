@@ -57,7 +57,25 @@ def test_a_question_finds_a_definition_by_other_forms_of_its_words(ranked: Ranke
     }
     question = "where are cookies signed with their payload"
     assert ranked(files, question)[0] == "shop/keys.py"
-    assert ranked(files, question, name_boost=0.0)[0] == "shop/views.py"
+    plain = {"name_boost": 0.0, "description_boost": 0.0}
+    assert ranked(files, question, **plain)[0] == "shop/views.py"
+
+
+@pytest.mark.parametrize(
+    "till",
+    [
+        'def close(till):\n    """Count the coins of a day, and print their sum."""\n',
+        "# Counts the coins of a day and prints their sum.\n@once\ndef close(till):\n    pass\n",
+    ],
+)
+def test_a_question_finds_the_definition_whose_comment_or_docstring_says_it(
+    ranked: Ranked, till: str
+) -> None:
+    said = "# coins, coins, a day\n\n\ndef each(day):\n    # the sum is printed, printed\n    pass"
+    files = {"shop/a.py": f"{till}\n{FILLER}", "shop/b.py": f"{said}\n{FILLER}"}
+    question = "how are the coins of a day counted and their sum printed"
+    assert ranked(files, question)[0] == "shop/a.py"
+    assert ranked(files, question, description_boost=0.0)[0] == "shop/b.py"
 
 
 @pytest.mark.parametrize("file", ["shop/discounts.py", "shop/discounts/__init__.py"])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import msgpack
 
 from memory_store.code import grammars
 from memory_store.errors import BadInputError, LockedError, NotFoundError
@@ -187,6 +188,17 @@ def test_lines_of_a_file_are_read_whole_functions_if_asked(shop: MemoryStore) ->
     assert shop.code.read("boxes.py").text == BOXES.rstrip()
 
 
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [(9, (9, 19)), (10, (10, 10)), (6, (6, 6)), (8, (8, 8)), (22, (22, 25))],
+)
+def test_a_class_is_read_whole_by_its_first_line_alone(
+    shop: MemoryStore, line: int, lines: tuple[int, int]
+) -> None:
+    found = shop.code.read(f"boxes.py:{line}", snap="function")
+    assert (found.line, found.end_line) == lines
+
+
 def test_a_skeleton_names_the_lines_that_it_leaves_out(shop: MemoryStore) -> None:
     found = shop.code.read("boxes.py", skeleton=True)
     assert "    def lid(self):\n        … 14-16\n\n    def open(self, key: Key):\n" in found.text
@@ -238,6 +250,26 @@ def test_a_repository_is_known_in_a_budget(shop: MemoryStore) -> None:
     assert small.left_out
     with pytest.raises(BadInputError, match="give 50 or more"):
         shop.code.context(budget=3)
+
+
+def test_files_of_two_repositories_are_told_apart(store: MemoryStore, tmp_path: Path) -> None:
+    for name in ("shop", "mill"):
+        folder = tmp_path / name / "src"
+        folder.mkdir(parents=True)
+        (folder.parent / ".git").mkdir()
+        (folder.parent / "pyproject.toml").write_text(f"[project]\nname = '{name}'\n")
+        for user in "abc":
+            (folder / f"{user}.py").write_text(f"from src.{name} import turn\nturn()\n")
+        (folder / f"{name}.py").write_text("def turn():\n    pass\n")
+        store.import_paths([tmp_path / name], embed=False)
+    found = store.code.context()
+    assert found.entry_points == ("mill/pyproject.toml", "shop/pyproject.toml")
+    assert found.folders == {"mill/src": 4, "shop/src": 4, "mill": 1, "shop": 1}
+    assert [one.file for one in found.most_imported] == ["mill/src/mill.py", "shop/src/shop.py"]
+    with pytest.raises(BadInputError, match="2 files are called"):
+        store.code.outline("pyproject.toml")
+    assert store.code.read("mill/pyproject.toml").text.endswith("name = 'mill'")
+    assert store.code.outline("shop/src/shop.py").symbols[0].name == "turn"
 
 
 def test_every_answer_says_how_many_memories_it_opened(shop: MemoryStore) -> None:
@@ -343,6 +375,29 @@ def test_a_vault_of_before_outlines_answers_the_same_and_opens_for_it(
     assert store.verify()["failures"] == []
 
 
+def test_a_vault_of_before_descriptions_gets_them_by_a_reindex(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        made = RECORDS[OUTLINES.name]
+        shorter = lambda *given: msgpack.decode(msgpack.encode(made(*given)))[:6]  # noqa: E731
+        before.setitem(RECORDS, OUTLINES.name, shorter)
+        text = "# Turns the zanzibar of a box.\ndef turn(box): pass\n"
+        draft = MemoryDraft(text, type="code", ref="a.py")
+        store.add_many([draft, MemoryDraft("A note.")])
+    assert (described(store), store.verify()["failures"]) == ([(), ()], [])
+    assert (store.reindex(), store.reindex()) == (1, 0)
+    assert sorted(described(store)) == [(), ("turn zanzibar box",)]
+
+
+def described(store: MemoryStore) -> list[tuple[str, ...]]:
+    context = store.search_context()
+    return [
+        tuple(context.descriptions(ordinal))
+        for ordinal in context.snapshot.alive.nonzero()[0].tolist()
+    ]
+
+
 def test_files_that_were_indexed_without_grammars_are_read_again_when_there_are_some(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -371,13 +426,13 @@ def test_a_result_shows_its_lines_and_definition_by_what_was_kept_when_it_was_in
     assert again.passages == found.passages
 
 
-SECRETS = ("zanzibar", "quixotic", "src/hidden", "MumbleImport", "frobnicate")
+SECRETS = ("zanzibar", "quixotic", "src/hidden", "MumbleImport", "frobnicate", "wigwam", "flamingo")
 
 
 def test_nothing_of_an_outline_stands_in_the_file(store: MemoryStore, tmp_path: Path) -> None:
     text = (
-        "from src.hidden import MumbleImport\n\nclass Zanzibar:\n"
-        "    def quixotic(self):\n        return frobnicate()\n"
+        "from src.hidden import MumbleImport\n\n# wigwam\nclass Zanzibar:\n"
+        '    def quixotic(self):\n        """Flamingo."""\n        return frobnicate()\n'
     )
     draft = MemoryDraft(text, type="code", ref="src/hidden/zanzibar.py", source="/home/quixotic")
     store.add_many([draft], embed=False)

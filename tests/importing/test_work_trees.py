@@ -300,6 +300,24 @@ def switched(put: Put) -> None:
     Path("repo/m7.py").unlink()
 
 
+def test_a_branch_that_is_returned_to_is_not_embedded_anew(put: Put, store: MemoryStore) -> None:
+    for number in range(30):
+        put(f"repo/m{number}.py", f"def function_{number}():\n    return {number}\n")
+    git("repo", "init", "-q", "-b", "main")
+    committed("repo")
+    store.import_paths(["repo"])
+    git("repo", "checkout", "-q", "-b", "other")
+    for number in range(5):
+        put(f"repo/m{number}.py", f"def other_{number}():\n    return {number}\n")
+    committed("repo", "two")
+    assert counted_import(store)[1] == 5
+    git("repo", "checkout", "-q", "main")
+    report, windows = counted_import(store)
+    assert (report.replaced, windows) == (5, 0)
+    assert store.search("function_3", mode="vector", limit=1).rows[0].ref == "m3.py"
+    assert store.verify(full=True)["failures"] == []
+
+
 BY_GIT = ("m0.py", "m1.py", "staged.py")
 OTHERWISE = ("edited.py", "m7.py", "mine.md")
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from keeping_open import KeptOpen, by_keeper, start, until
 
+from memory_store.assistants.clients import entry_for
 from memory_store.cli import main
 from memory_store.store import MemoryStore
 
@@ -22,6 +23,8 @@ pytest.importorskip("mcp", reason="the mcp extra is not installed")
 from click.testing import CliRunner
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+
+from memory_store.assistants.checkup import check
 
 STARTS = [sys.executable, "-m", "memory_store", "mcp"]
 
@@ -137,6 +140,17 @@ def test_an_entry_needs_no_key_while_the_vault_is_kept_open(
     refused = CliRunner().invoke(main, words)
     assert refused.exit_code == 3
     assert "run memory-store unlock first" in refused.stderr
+
+
+def test_an_entry_finds_the_open_vault_with_the_variables_of_an_assistant(
+    kept: KeptOpen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+    entry = entry_for(kept.path, ["--name", "tester"])
+    for name in [*entry.env, "MEMORY_STORE_KEY_FILE"]:
+        monkeypatch.delenv(name, raising=False)
+    check(entry, lambda words, _: said.append(words))
+    assert any(words.startswith("a search finds") for words in said)
 
 
 def test_a_model_of_llm_uses_its_tools_without_a_key(

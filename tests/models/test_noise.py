@@ -35,6 +35,16 @@ def test_random_syllables_find_hardly_anything(notes: MemoryStore) -> None:
 
 
 @pytest.mark.once
+def test_one_word_of_a_note_among_noise_is_hardly_an_answer(notes: MemoryStore) -> None:
+    """Unless small words show that somebody asks in a language."""
+    alone, among, asked = (
+        notes.search(query).rows[0].score
+        for query in ("compass", "zixofhct compass lcgxroftx", "the zixofhct of the compass")
+    )
+    assert among < 0.2 < min(alone, asked)
+
+
+@pytest.mark.once
 def test_a_question_in_words_that_no_note_holds_is_still_answered(notes: MemoryStore) -> None:
     first = notes.search("moisture ingress").rows[0]
     assert (first.keyword_rank, first.title) == (None, "The wet wall in the dining room")

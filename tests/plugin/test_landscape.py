@@ -48,6 +48,15 @@ async def test_a_name_on_the_map_is_whole_or_says_that_it_is_cut(
             assert line.endswith("…") or words.issuperset(line.split()), line
 
 
+async def test_telling_words_stand_beside_topics(filled: Filled, serve: Serve) -> None:
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        for number in range(3):
+            store.add(f"The quince ripens, row {number}", topics=["orchard", "food"])
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
+    page = (await served.by("bob").get(f"{served.base}/landscape")).text
+    assert re.search(r"words: <bdi>[^<]*quince", page)
+
+
 async def test_it_needs_the_right_to_read(filled: Filled, serve: Serve) -> None:
     served = await serve(filled.path, options=filled.options(allow=ALLOW))
     for actor in ("alice", "mallory"):

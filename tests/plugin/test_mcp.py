@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from datasette_hybrid.requests.admission import writing
 from memory_store.store import MemoryStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "assistants"))  # injections
@@ -260,22 +262,92 @@ async def test_of_several_vaults_one_is_named(
     assert "/other/-/hybrid/mcp" in answer.json()["error"]["message"]
 
 
-async def test_a_long_call_is_answered_though_this_answer_carries_no_progress(
+async def test_a_call_that_wants_to_hears_of_its_progress(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("memory_store.assistants.server.PROGRESS_SECONDS", 0.001)
-    said: list[str | None] = []
+    said: list[tuple[bool, str | None]] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
-        said.append(message)
+        said.append((progress >= 1, message))
 
     async with connected(served, "root") as session:
         for callback in (None, hear):
+            assert said == []
             new = {"memories": [{"text": f"Long {number}"} for number in range(40)]}
             answer = await session.call_tool("memory_add", new, progress_callback=callback)
             assert not answer.is_error
             assert len(answer.structured_content["memories"]) == 40
-    assert said == [], "progress goes over standard input alone"
+    assert {*said} == {(True, "at work")}
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize("stays", [True, False])
+async def test_a_client_that_closes_its_stream_cancels_the_call(
+    served: Served, monkeypatch: pytest.MonkeyPatch, version: str, stays: bool
+) -> None:
+    """The call waits behind another write. It streams meanwhile, and that no cache keeps."""
+    monkeypatch.setattr("memory_store.assistants.server.PROGRESS_SECONDS", 0.01)
+    go_on, progress, sent = threading.Event(), asyncio.Event(), []
+    before = asyncio.create_task(writing.run(lambda: go_on.wait(30)))
+    waiting = [{"type": "http.request", "body": json.dumps(adding(version)).encode()}]
+
+    async def receive() -> Any:
+        if waiting:
+            return waiting.pop()
+        await (asyncio.sleep(30) if stays else progress.wait())
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        if b"notifications/progress" in message.get("body", b""):
+            progress.set()
+            if stays:
+                go_on.set()
+
+    async with asyncio.timeout(30):
+        await served.datasette.app()(asked_for(version), receive, send)
+    go_on.set()
+    assert await before
+    headers = dict(sent[0]["headers"])
+    assert headers[b"content-type"].startswith(b"text/event-stream")
+    assert headers[b"cache-control"] == b"no-store"
+    await writing.run(list)  # whatever was behind it is done
+    assert [one.text for one in served.store.list() if one.text == "Bins"] == ["Bins"] * stays
+    assert (b'"already_known"' in b"".join(one.get("body", b"") for one in sent)) is stays
+
+
+def adding(version: str) -> Any:
+    """A call that adds a memory and wants to hear of its progress."""
+    prefix = "io.modelcontextprotocol/"
+    meta = {"progressToken": 1, f"{prefix}protocolVersion": version}
+    meta |= {f"{prefix}clientInfo": {"name": "test", "version": "1"}}
+    meta |= {f"{prefix}clientCapabilities": {}}
+    call = {"name": "memory_add", "arguments": {"memories": [{"text": "Bins"}]}, "_meta": meta}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+
+
+def asked_for(version: str) -> Any:
+    """The scope of a request with it, by root."""
+    headers = {
+        **SENDING,
+        "Host": "localhost",
+        "Content-Type": "application/json",
+        "Authorization": f"Bearer {TOKENS['root']}",
+        "MCP-Protocol-Version": version,
+        "MCP-Method": "tools/call",
+        "MCP-Name": "memory_add",
+    }
+    return {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "POST",
+        "scheme": "http",
+        "path": "/-/hybrid/mcp",
+        "raw_path": b"/-/hybrid/mcp",
+        "query_string": b"",
+        "headers": [(name.lower().encode(), said.encode()) for name, said in headers.items()],
+    }
 
 
 async def test_one_token_that_asks_too_much_shuts_no_other_out(

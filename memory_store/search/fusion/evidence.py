@@ -18,10 +18,11 @@ from msgspec import Struct
 from memory_store.index.numpy_vectors import best_cosines, window_cosines
 from memory_store.index.terms import covered, most_possible, pairs_held
 from memory_store.models.embedder import languages_of, usual_cosines
-from memory_store.models.readability import knows_any, readability, readability_in
+from memory_store.models.readability import knows, readability, readability_in
 from memory_store.search.candidates import AS_CODE, Fetched, LegList, QueryModel
 from memory_store.search.legs.neighbours import lifted_coverage, neighbours_for
 from memory_store.search.query.plan import Search
+from memory_store.text.language import shows_a_language
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,6 +61,10 @@ SAMPLE = 1_000  # windows that say what is usual for a query: z within 3 %
 FEW = 60
 """Windows below which a collection does not tell by itself what is usual: of two, either stands out
 by one. Those that are missing to it count as the model's usual ones."""
+HALF = 0.5
+"""Of 4,400 queries of random letters and syllables on eleven sets, 67 found a result above .2 where
+all words had to be strange, 25 with more than half of them: nearly all single words that a memory
+holds. One of 2,037 judged questions is of this kind; what it finds first is no answer."""
 
 
 class Evidence(Struct, frozen=True, eq=False):
@@ -69,8 +74,9 @@ class Evidence(Struct, frozen=True, eq=False):
     each model reads what is compared (0-1; less where a part has no vectors yet), in the order in
     which the vector legs are named. ``compared_by`` (int8 [n]) is the number of the model that
     compared each; 0: none. ``fitted`` are numbers that the vault has of its own for ``model``.
-    ``strange``: no memory holds a word of the query, in its text or as a topic, and no model that
-    embedded the query knows one.
+    ``strange``: the query names no topic, and its words are *strange*: no memory holds them, and no
+    model that embedded the query knows them. All of them are, or more than half of those of a query
+    in which no small word and no script shows a language.
     """
 
     ordinals: Ordinals
@@ -137,11 +143,19 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
 
 def _strange(fetched: Fetched, search: Search) -> bool:
     keyword, topic = fetched.of("keyword"), fetched.of("topic")
-    if keyword is None or keyword.matches is None or any(keyword.matches.frequencies):
+    if keyword is None or keyword.matches is None or not fetched.models:
         return False
-    if not fetched.models or (topic is not None and topic.ordinals):
+    if topic is not None and topic.ordinals:
         return False
-    return not any(knows_any(one.embedder, search.analysis.keywords) for one in fetched.models)
+    asked, embedders = search.analysis, [one.embedder for one in fetched.models]
+    held, held_names = np.split(np.array(keyword.matches.frequencies) > 0, [len(asked.keywords)])
+    strange = sum(
+        not there and not any(knows(one, word) for one in embedders)
+        for word, there in zip(asked.keywords, held, strict=True)
+    )
+    if strange == len(asked.keywords):
+        return not held_names.any()
+    return strange > HALF * len(asked.keywords) and not shows_a_language(asked.parsed.text)
 
 
 def _by_words(keyword: LegList, ordinals: Ordinals, search: Search) -> Values:

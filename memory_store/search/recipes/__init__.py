@@ -68,6 +68,7 @@ _NO_CODE_RULES: Mapping[str, Any] = {
     "symbol_boost": 0.0,
     "name_boost": 0.0,
     "file_boost": 0.0,
+    "description_boost": 0.0,
     "path_factors": frozen({}),
 }
 """Nothing that is known of source files counts."""

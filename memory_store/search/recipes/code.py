@@ -14,6 +14,7 @@ CODE = Recipe(
     symbol_boost=4.0,  # its definition, and not what merely exports it
     name_boost=1.0,  # of which one is sign_cookie, for a question on signed cookies
     file_boost=1.0,
+    description_boost=2.0,  # a function whose docstring says most of what is asked
     path_factors=frozen({"tests": 0.2, "examples": 0.2, "prose": 0.2, "declarations": 0.5}),
     keyword_depth=Depth(256, 256),
     rrf_k=10.0,  # of one list: only the look of the scores

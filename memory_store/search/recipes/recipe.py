@@ -52,6 +52,8 @@ class Recipe(Struct, frozen=True):
     symbol_boost: float = 0.0  # instead of this, for a query that is a single name
     name_boost: float = 0.0  # the same for what is part of a defined name
     file_boost: float = 0.0  # and of the file's own name
+    # then × (1 + this × the share of the query's words, but one, that one definition is about)
+    description_boost: float = 0.0
     # × for tests, examples and what is prose, unless the query asks for them
     path_factors: Mapping[str, float] = field(default_factory=lambda: frozen({}))
 
@@ -158,8 +160,8 @@ class Recipe(Struct, frozen=True):
     @property
     def has_code_rules(self) -> bool:
         """Whether keyword scores depend on what is known of source files."""
-        boosts = self.definition_boost, self.symbol_boost, self.name_boost, self.file_boost
-        return any(boosts) or bool(self.path_factors)
+        of_words = self.definition_boost, self.symbol_boost, self.name_boost, self.file_boost
+        return any((*of_words, self.description_boost)) or bool(self.path_factors)
 
     @property
     def has_file_rules(self) -> bool:
