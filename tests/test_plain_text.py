@@ -45,10 +45,10 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
         ("# Packing\n\nTwo coats.", "Packing\nTwo coats."),
         ("Out at **six**, *not* seven, __ever__.", "Out at six, not seven, ever."),
         (
-            "at six. The ferry\nthat goes across the river stops where the old\nmill stood, and waits "
-            "there for the rain to\nend.\n\nAnn",
-            "at six. The ferry that goes across the river stops where the old mill stood, and waits "
-            "there for the rain to end.\n\nAnn",
+            "at six. The ferry\nthat goes across the river stops where the old\n"
+            "mill stood, and waits there for the rain to\nend.\n\nAnn",
+            "at six. The ferry that goes across the river stops where the old "
+            "mill stood, and waits there for the rain to end.\n\nAnn",
         ),
         (
             "For the boat:\n- a rope\n- a lamp, of those that burn with a wick and\n  some oil",
