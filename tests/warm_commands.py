@@ -23,8 +23,11 @@ from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 
-COMMANDS = ("memory-store", "sqlite-utils", "llm")
-LOADED = ("memory_store.store", "memory_store.cli.search", "memory_store.cli.imports", "fastembed")
+COMMANDS = ("memory-store", "sqlite-utils", "llm", "datasette")
+LOADED = (
+    *("memory_store.store", "memory_store.cli.search", "memory_store.cli.imports", "fastembed"),
+    "datasette.app",
+)
 """What nearly every command imports, beside its own module."""
 
 CLIENT = """#!{python} -IS

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are no part of the package
+sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are no part of the package
 
 from benchmarks import (
     cold,

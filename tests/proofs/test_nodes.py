@@ -20,7 +20,7 @@ import yaml
 from datasette.app import Datasette
 from postgres_server import Server, running, why_not
 
-DEMO = Path(__file__).parents[1] / "demo"
+DEMO = Path(__file__).parents[2] / "demo"
 NODES = DEMO / "nodes"
 COMPOSE = yaml.safe_load((DEMO / "compose.yaml").read_text())
 SERVICES: dict[str, Any] = COMPOSE["services"]

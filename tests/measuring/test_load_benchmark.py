@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are no part of the package
+sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are no part of the package
 
 from benchmarks import load
 from benchmarks.visiting import COME_AGAIN, TICK, PassersBy, crowd

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # benchmarks are no part of the package
+sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are no part of the package
 
 from benchmarks import quality, tuning
 from benchmarks.development_sets import DevelopmentSet, Gate, development_sets, set_names, tidy
