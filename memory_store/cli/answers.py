@@ -28,7 +28,7 @@ from memory_store.cli.terminal import (
     styled,
     width,
 )
-from memory_store.plain_text import without_marks
+from memory_store.plain_text import ITEM, without_marks
 from memory_store.records import SearchResponse, SearchResult
 from memory_store.records.searches import WEAK
 from memory_store.titles import shown_title
@@ -260,9 +260,10 @@ def preview_words(row: SearchResult) -> list[Word]:
 
 
 def marked_words(text: str, highlights: Sequence[tuple[int, int]]) -> list[Word]:
-    """``text`` split at white space into printable words.
+    """``text`` split at white space into printable words, a dot between lines that stand apart.
 
     ``highlights`` are character spans of ``text``; a word is marked when one of them touches it.
+    Items of lists begin with their own sign.
     """
     marked = bytearray(len(text))
     for first, end in highlights:
@@ -271,7 +272,9 @@ def marked_words(text: str, highlights: Sequence[tuple[int, int]]) -> list[Word]
     words: list[Word] = []
     at = 0
     for piece in text.split():
-        at = text.index(piece, at)
+        before, at = at, text.index(piece, at)
+        if words and text.count("\n", before, at) == 1 and not ITEM.match(text, at):
+            words.append(Word("·", False))
         shown = printable_line(piece)
         if shown:
             words.append(Word(shown, any(marked[at : at + len(piece)])))
