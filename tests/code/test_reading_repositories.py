@@ -426,6 +426,19 @@ def test_a_result_shows_its_lines_and_definition_by_what_was_kept_when_it_was_in
     assert again.passages == found.passages
 
 
+def test_a_result_shows_the_lines_that_use_the_whole_name(store: MemoryStore) -> None:
+    filler = "        step = 1\n" * 90
+    text = (
+        f"class Zanzibar:\n    def push(self):\n        one.open_lid()\n{filler}\n"
+        f"    def open(self):\n        lid = 1\n{filler}"
+    )
+    meta = {"language": "python"}
+    store.add_many([MemoryDraft(text, type="code", ref="a.py", metadata=meta)], embed=False)
+    (row,) = store.search("open_lid", mode="keyword").rows
+    assert (row.line, row.symbol) == (3, "Zanzibar.push")
+    assert [row.preview[start:end] for start, end in row.passages[0].highlights] == ["open_lid"]
+
+
 SECRETS = ("zanzibar", "quixotic", "src/hidden", "MumbleImport", "frobnicate", "wigwam", "flamingo")
 
 
