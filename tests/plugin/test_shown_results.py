@@ -171,7 +171,8 @@ async def test_the_page_says_how_many_hold_a_word_where_that_is_more(
 
 async def test_a_preview_shows_words_and_marks_those_looked_for(served: Served) -> None:
     text = (
-        "# Ferry notes\n\n## Out\n\nThe **ferry to Hook** leaves from the old quay below the mill\nat six; "
+        "# Ferry notes\n\n## Out\n\n"
+        "The **ferry to Hook** leaves from the old quay below the mill\nat six; "
         "the `ferry --early` at five.\n\n| ferry | when |\n|---|---|\n| early | five |"
     )
     store = served.store
