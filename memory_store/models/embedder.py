@@ -1,5 +1,7 @@
 """Embedding models behind one small interface: FastEmbed, from files on this machine.
 
+:mod:`memory_store.models.static` has those that only look vectors up.
+
 Boundary: texts are handed to a model in this process and nowhere else. Nothing here opens a
 connection: FastEmbed would download a missing model by itself, so it is only ever shown folders.
 The files of a model in our cache are compared with their pins (:mod:`memory_store.models.pins`)
@@ -46,7 +48,7 @@ FEW = 2  # texts that are not worth a second session
 _USUAL_COSINES = {"all-minilm-l6-v2": (0.10, 0.09), "multilingual-e5-small": (0.77, 0.021)}
 _MULTILINGUAL = ("multilingual", "bge-m3", "-m3", "labse", "gte-multi")
 _E5 = re.compile(r"(?:^|[-_/])e5-(?:small|base|large)(?!.*instruct)")
-_ENGLISH = re.compile(r"minilm|-en(-|$)|bge-|gte-|nomic|mxbai|snowflake|arctic|mpnet|clip")
+_ENGLISH = re.compile(r"minilm|-en(-|$)|bge-|gte-|nomic|mxbai|snowflake|arctic|mpnet|clip|potion-")
 
 Vectors = NDArray[np.float32]
 
@@ -246,7 +248,8 @@ class FastEmbedEmbedder:
         read = []
         for matrix, one in zip(output, encodings, strict=True):
             real = [n for n, special in enumerate(one.special_tokens_mask) if not special]
-            read.append(TokenVectors(_unit(matrix[real]), tuple(one.offsets[n] for n in real)))
+            offsets = tuple(one.offsets[n] for n in real)
+            read.append(TokenVectors(unit_vectors(matrix[real]), offsets))
         return read
 
     def _vectors(self, work: Callable[[], Iterable[NDArray[Any]]], count: int) -> Vectors:
@@ -255,7 +258,7 @@ class FastEmbedEmbedder:
         length = self.dimensions or np.size(made[0])
         if len(made) != count or any(np.shape(one) != (length,) for one in made):
             raise self._failed("vectors of another number or length than it should")
-        vectors = _unit(made)
+        vectors = unit_vectors(made)
         for one in made:
             if one.flags.writeable:
                 one.fill(0)
@@ -331,7 +334,7 @@ def default_threads() -> int:
     return min(cores, MAX_THREADS)
 
 
-_loaded: dict[tuple[Path, int], FastEmbedEmbedder] = {}
+_loaded: dict[tuple[Path, int], Embedder] = {}
 _loading = threading.Lock()
 _building = threading.Lock()
 
@@ -360,8 +363,16 @@ def load_embedder(name_or_folder: str | None = None, *, threads: int | None = No
     if key not in _loaded:
         with _loading:
             if key not in _loaded:
-                _loaded[key] = FastEmbedEmbedder(place, key[1])
+                _loaded[key] = _loaded_from(place, key[1])
     return _loaded[key]
+
+
+def _loaded_from(place: ModelPlace, threads: int) -> Embedder:
+    if place.is_static:
+        from memory_store.models.static import StaticEmbedder
+
+        return StaticEmbedder(place)
+    return FastEmbedEmbedder(place, threads)
 
 
 def _built_once(name: str) -> ModelPlace:
@@ -446,7 +457,7 @@ def _register(place: ModelPlace) -> str:
     return name
 
 
-def _unit(vectors: Sequence[NDArray[Any]] | NDArray[Any]) -> Vectors:
+def unit_vectors(vectors: Sequence[NDArray[Any]] | NDArray[Any]) -> Vectors:
     """Stack to float32 [n, d] of length one; FastEmbed's own are off by rounding or not scaled."""
     unit: Vectors = np.array(vectors, dtype=np.float32)
     with np.errstate(invalid="ignore", over="ignore"):  # the user of a vector checks it
