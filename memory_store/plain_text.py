@@ -250,7 +250,7 @@ def _tables(text: str) -> Iterator[Edit]:
     for line in text.split("\n"):
         end = start + len(line)
         cells = line.strip()
-        table_rule = "--" in cells and "|" in cells and TABLE_RULE.issuperset(cells)
+        table_rule = "-" in cells and "|" in cells and TABLE_RULE.issuperset(cells)
         if table_rule or (len(cells) > 2 and frozenset(cells) in RULES):
             yield Edit(start, min(end + 1, len(text)))
         elif len(cells) > 2 and (

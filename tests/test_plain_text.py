@@ -64,6 +64,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
             "Write to:\nHarper Lindqvist\nOld Mill, 7 Long Lane behind the church\nKirkby",
         ),
         ("| port | tide |\n|---|:--:|\n| Hook | six |", "port · tide\nHook · six"),
+        ("| port | tide |\n| - | :-: |\n| Hook | six |", "port · tide\nHook · six"),
         ("| port | | tide |\n| Hook \\| six |\n| Den", "port · tide\nHook | six\n| Den"),
         ("tide. |\n| Hook | at six, or", "tide.\nHook · at six, or"),
         ("cat a |\nless, or |x|", "cat a\nless, or |x|"),

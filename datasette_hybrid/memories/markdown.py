@@ -427,10 +427,14 @@ def _keep_limits(state: StateCore) -> None:
 
 
 def _lay_out(state: StateCore) -> None:
-    """Headings below the page's own, tables that scroll, classes instead of styles."""
+    """Headings below the page's own, none of which leaves a level out, for who hears them; tables
+    that scroll, classes instead of styles."""
+    above: list[str] = []
     for token in state.tokens:
+        if token.type == "heading_open":
+            above = [*(tag for tag in above if tag < token.tag), token.tag]
         if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(int(token.tag[1]) + 1, 6)}"
+            token.tag = f"h{min(len(above) + 1, 6)}"
         elif token.type in ("th_open", "td_open"):
             aligned = str(token.attrs.pop("style", "")).removeprefix("text-align:")
             token.attrs = {"class": aligned} if aligned else {}

@@ -145,6 +145,10 @@ async def test_the_address_names_the_collections(served: Served) -> None:
         assert (await session.call_tool("memory_read", {"ids": [ONE]})).is_error
         new = {"memories": [{"text": "x", "collection": "new"}]}
         assert (await session.call_tool("memory_add", new)).is_error
+        new = {"memories": [{"text": "Into the only one"}]}
+        assert not (await session.call_tool("memory_add", new)).is_error
+    (added,) = (one for one in served.store.list() if one.text == "Into the only one")
+    assert added.collection == "work"
 
 
 async def test_one_who_may_not_read_gets_what_the_page_gives(served: Served) -> None:
@@ -358,6 +362,9 @@ async def test_one_token_that_asks_too_much_shuts_no_other_out(
         answers = [await greedy.call_tool("tasks", {}) for _ in range(5)]
     assert [one.is_error for one in answers] == [False] * 3 + [True] * 2
     assert "Go on in" in answers[-1].content[0].text
+    async with connected(served, "bob") as greedy:
+        with pytest.raises(MCPError, match="Go on in"):
+            await greedy.read_resource(f"memory://notes/{ONE}")
     async with connected(served, "root") as modest:
         assert not (await modest.call_tool("tasks", {})).is_error
 
