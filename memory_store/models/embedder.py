@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from memory_store.errors import ModelUnavailableError
@@ -33,6 +32,7 @@ from memory_store.models.places import (
     command_for,
     locate_embedder,
 )
+from memory_store.models.token_vectors import TokenVectors, Vectors, encodable, unit_vectors
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -49,8 +49,6 @@ _USUAL_COSINES = {"all-minilm-l6-v2": (0.10, 0.09), "multilingual-e5-small": (0.
 _MULTILINGUAL = ("multilingual", "bge-m3", "-m3", "labse", "gte-multi")
 _E5 = re.compile(r"(?:^|[-_/])e5-(?:small|base|large)(?!.*instruct)")
 _ENGLISH = re.compile(r"minilm|-en(-|$)|bge-|gte-|nomic|mxbai|snowflake|arctic|mpnet|clip|potion-")
-
-Vectors = NDArray[np.float32]
 
 
 class Embedder(Protocol):
@@ -97,16 +95,6 @@ class Embedder(Protocol):
         Raises :class:`ModelUnavailableError` for a model that gives one vector a text only.
         """
         ...
-
-
-class TokenVectors(Struct, frozen=True):
-    """The tokens of one text: unit ``vectors`` [t, d] and their character ``offsets`` [t].
-
-    Special tokens, and those beyond the model's window, are not among them; t may be 0.
-    """
-
-    vectors: Vectors
-    offsets: tuple[tuple[int, int], ...]
 
 
 class FastEmbedEmbedder:
@@ -322,11 +310,6 @@ def languages_of(embedder: Embedder) -> frozenset[str]:
     return frozenset({"en", coded[1]} if coded else {"en"} if _ENGLISH.search(name) else ())
 
 
-def encodable(text: str) -> str:
-    """``text`` with lone surrogates, which no tokenizer takes, replaced. Offsets stay true."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def default_threads() -> int:
     """Threads for one model: the cores this process may use, at most :data:`MAX_THREADS`."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only; respects containers
@@ -455,15 +438,6 @@ def _register(place: ModelPlace) -> str:
         model_file=place.file,
     )
     return name
-
-
-def unit_vectors(vectors: Sequence[NDArray[Any]] | NDArray[Any]) -> Vectors:
-    """Stack to float32 [n, d] of length one; FastEmbed's own are off by rounding or not scaled."""
-    unit: Vectors = np.array(vectors, dtype=np.float32)
-    with np.errstate(invalid="ignore", over="ignore"):  # the user of a vector checks it
-        lengths = np.linalg.norm(unit, axis=1, keepdims=True)
-        unit /= np.maximum(lengths, np.float32(1e-12))  # in place: no copy stays behind
-    return unit
 
 
 def _in_crumbs(pieces: Sequence[str]) -> bool:

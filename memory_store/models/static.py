@@ -18,8 +18,8 @@ from tokenizers import Encoding, Tokenizer
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import offline, pins
-from memory_store.models.embedder import TokenVectors, Vectors, encodable, unit_vectors
 from memory_store.models.places import DOCTOR, STATIC_FILES, ModelPlace, check_place
+from memory_store.models.token_vectors import TokenVectors, Vectors, encodable, unit_vectors
 
 MAX_TOKENS = 512  # where the model says nothing; Model2Vec's own
 
