@@ -111,9 +111,9 @@ async def _answer(datasette: Any, request: Any, database: str, receive: Any, sen
 
 def _headers(given: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """The headers of an answer, and those that each of ours carries."""
-    ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-    names = {name for name, _ in ours}
-    return [*(pair for pair in given if pair[0].lower() not in names), *ours]
+    ours = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
+    plain = {b"content-type": b"text/plain; charset=utf-8"}  # some refusals of the SDK have none
+    return [*(plain | {name.lower(): value for name, value in given} | ours).items()]
 
 
 def _caller(request: Any) -> str:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, groupby, pairwise
 from typing import NamedTuple
 
 HEADING = re.compile(r"^(?: {0,3}#{1,6}|\*{2,30})[ \t]+(?=\S)", re.MULTILINE)
@@ -83,6 +83,9 @@ STARTS = re.compile(
 PICTURE = re.compile(r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp)\Z", re.IGNORECASE)
 """How the name of a picture ends: embedded, it says nothing to a reader of words."""
 
+ITEM = re.compile(r"(?:[-*+•☐☑]|\d{1,9}[.)])[ \t]")
+"""How an item of a list begins, without the blanks before it."""
+WRAPPED = 40  # characters of a line from which it may have been wrapped
 Span = tuple[int, int]
 
 
@@ -151,7 +154,7 @@ def heading_words(heading: str) -> str:
 
 def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> Plain:
     """``text`` without the marks of headings, emphasis, links, quotes and tables, and without
-    escapes, comments and attribute lists; hard-wrapped lines are joined, and of empty lines in a
+    escapes, comments and attribute lists; wrapped lines are joined, and of empty lines in a
     row one stays.
 
     Lists keep their lines, tasks have a box, and nothing of the ``kept`` spans (code) changes,
@@ -267,10 +270,21 @@ def _emphasis(text: str) -> Iterator[Edit]:
 
 
 def _joints(text: str) -> Iterator[Edit]:
-    """The single newlines within paragraphs, which become spaces."""
-    end = -1
-    for before, line in pairwise(text.split("\n")):
-        end += len(before) + 1
-        words = line.lstrip()
-        if before.strip() and words and not (STARTS.match(line) or HEADING.match(before)):
-            yield Edit(end, end + 1 + len(line) - len(words), " ")
+    """The newlines where a long line was wrapped, which become spaces.
+
+    Short lines stay apart, as in a list or an address: the next word would have had room. The first
+    line of all may be cut, so that it looks short.
+    """
+    start = 0
+    for filled, paragraph in groupby(text.split("\n"), lambda line: bool(line.strip())):
+        lines = list(paragraph)
+        widest = max(map(len, lines))
+        for before, line in pairwise(lines):
+            first, start = start == 0, start + len(before) + 1
+            if not filled or widest < WRAPPED or STARTS.match(line) or HEADING.match(before):
+                continue
+            words = line.lstrip()
+            full = len(before) + 1 + len(words.split(None, 1)[0]) > widest
+            if full or max(len(before), first * len(line)) >= WRAPPED:
+                yield Edit(start - 1, start + len(line) - len(words), " ")
+        start += len(lines[-1]) + 1

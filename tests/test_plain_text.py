@@ -44,15 +44,29 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
     [
         ("# Packing\n\nTwo coats.", "Packing\nTwo coats."),
         ("Out at **six**, *not* seven, __ever__.", "Out at six, not seven, ever."),
-        ("The ferry across the\nriver, in\nthe rain.", "The ferry across the river, in the rain."),
         (
-            "For the boat:\n- a rope\n- a lamp\n  with oil",
-            "For the boat:\n- a rope\n- a lamp with oil",
+            "at six. The ferry\nthat goes across the river stops where the old\n"
+            "mill stood, and waits there for the rain to\nend.\n\nAnn",
+            "at six. The ferry that goes across the river stops where the old "
+            "mill stood, and waits there for the rain to end.\n\nAnn",
+        ),
+        (
+            "For the boat:\n- a rope\n- a lamp, of those that burn with a wick and\n  some oil",
+            "For the boat:\n- a rope\n- a lamp, of those that burn with a wick and some oil",
+        ),
+        ("milk\nbread\ntwo onions\n\nrice", "milk\nbread\ntwo onions\n\nrice"),
+        (
+            "Groceries for the weekend, from the market:\nmilk\nbread\nonions\n",
+            "Groceries for the weekend, from the market: milk\nbread\nonions\n",
+        ),
+        (
+            "Write to:\nHarper Lindqvist\nOld Mill, 7 Long Lane behind the church\nKirkby",
+            "Write to:\nHarper Lindqvist\nOld Mill, 7 Long Lane behind the church\nKirkby",
         ),
         ("| port | tide |\n|---|:--:|\n| Hook | six |", "port · tide\nHook · six"),
         ("| port | | tide |\n| Hook \\| six |\n| Den", "port · tide\nHook | six\n| Den"),
         ("tide. |\n| Hook | at six, or", "tide.\nHook · at six, or"),
-        ("cat a |\nless, or |x|", "cat a less, or |x|"),
+        ("cat a |\nless, or |x|", "cat a\nless, or |x|"),
         ("One.\n\n---\n\nTwo.", "One.\n\nTwo."),
         ("One.\n\n![[map.png]]\n\n%% later %%\n\nTwo.", "One.\n\nTwo."),
         ("snake_case_name, 2*3*4 and x * y", "snake_case_name, 2*3*4 and x * y"),
@@ -64,7 +78,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
         ),
         ("See [the plan](plan.md 'x') and [[Plan|it]].", "See the plan and it."),
         ('See [the plan](a/plan.md "Plan") and ![a map](map.png).', "See the plan and a map."),
-        ("Map: ![[a/map.png#outline|100]]\nor [[map.png]]", "Map:  or map.png"),
+        ("Map: ![[a/map.png#outline|100]] or [[map.png]]", "Map:  or map.png"),
         ("![[Ferry]] or [[Ferry#Out]] or [[#Out]]", "Ferry or Ferry › Out or Out"),
         ("![[Ferry#^b15695]], [[Ferry#^a|it]]", "Ferry, it"),
         ("- [ ] Rope\n* [x] Lamp\n- [x](y)", "☐ Rope\n☑ Lamp\n- x"),
@@ -150,10 +164,13 @@ def test_each_code_block_is_looked_at_a_few_times_however_many_there_are() -> No
             return super().__iter__()
 
     for blocks in (100, 1_000):
-        text, looks = "*a* `*b*`\n" * blocks, 0
+        text, looks = "*a* `*b*`, long enough to be wrapped at its end\n" * blocks, 0
         kept = [Counted(found.span("inline")) for found in CODE.finditer(text)]
         plain = plainly(text, kept)
-        assert plain.text == " ".join(["a `*b*`"] * blocks) + "\n"
+        assert (
+            plain.text
+            == " ".join(["a `*b*`, long enough to be wrapped at its end"] * blocks) + "\n"
+        )
         assert 0 < looks <= 20 * blocks
 
 

@@ -23,12 +23,10 @@ from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 
-COMMANDS = ("memory-store", "sqlite-utils", "llm", "datasette")
-LOADED = (
-    *("memory_store.store", "memory_store.cli.search", "memory_store.cli.imports", "fastembed"),
-    "datasette.app",
-)
-"""What nearly every command imports, beside its own module."""
+COMMANDS = ("memory-store", "sqlite-utils", "llm")
+LOADED = ("memory_store.store", "memory_store.cli.search", "memory_store.cli.imports", "fastembed")
+"""What nearly every command imports, beside its own module. Never Datasette, nor its command: where
+that is loaded our plugins of sqlite-utils and llm leave the vault to it, and do nothing."""
 
 CLIENT = """#!{python} -IS
 import json, os, socket, sys

@@ -66,6 +66,10 @@ TRIED = 10_000_000
 """What is tried as a link, over all blocks: pairs of brackets in one block, and tens of characters
 before each colon of a line. A second or two of work. Blocks after that show as text."""
 RENDERED_LIMIT = 400_000  # characters; beyond it a memory shows as plain text
+EXPANDED = 4_000_000
+"""Characters that the addresses and titles of ``[name]: address "title"`` may be in all the places
+that could name them: one that is longer than its share is none. Many short names of one very long
+address would be gigabytes."""
 
 TAGS = {"p", "br", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "span", "pre", "code", "hr"}
 TAGS |= {"blockquote", "div", "section", "table", "thead", "tbody", "tr", "th", "td"}
@@ -107,6 +111,13 @@ class Notes(Struct, frozen=True):
         return self.address(target) if target is not None else None
 
 
+class Spent(Struct):
+    """What a page has cost so far, its boxes included: tried links, and embedded characters."""
+
+    tried: int = 0
+    embedded: int = 0
+
+
 def readable(text: str, *, title: str = "", notes: Notes | None = None, ref: str = "") -> Markup:
     """``text`` as HTML. A first heading that repeats ``title`` is left out.
 
@@ -115,7 +126,7 @@ def readable(text: str, *, title: str = "", notes: Notes | None = None, ref: str
     markdown = _as_markdown(text, ref.lower()) if len(text) <= RENDERED_LIMIT else text
     if len(markdown) > RENDERED_LIMIT:
         return Markup("<pre>{}</pre>").format(text)
-    html = _parser().render(markdown, _environment(title, notes))
+    html = _parser().render(markdown, _environment(title, notes, Spent()))
     return Markup(_cleaner().clean(whole_characters(html)).strip())
 
 
@@ -131,8 +142,9 @@ def _as_markdown(text: str, ref: str) -> str:
     return text
 
 
-def _environment(title: str, notes: Notes | None) -> dict[str, Any]:
-    return {"docId": FOOTNOTE, "title": title.strip().casefold(), "notes": notes}
+def _environment(title: str, notes: Notes | None, spent: Spent) -> dict[str, Any]:
+    named = {"title": title.strip().casefold(), "notes": notes}
+    return {"docId": FOOTNOTE, **named, "spent": spent}
 
 
 @cache
@@ -245,7 +257,8 @@ def _link_notes(state: StateCore) -> None:
     shown: list[Token] = []
     for token in state.tokens:
         shown.append(token)
-        box = _box_of(state.md, shown[-2], notes) if token.type == "paragraph_close" else None
+        ends = token.type == "paragraph_close"
+        box = _box_of(state.md, shown[-2], notes, state.env["spent"]) if ends else None
         if box is not None and shown[-3].type == "paragraph_open":
             shown[-3:] = box
     state.tokens = shown
@@ -293,8 +306,9 @@ def _lead(token: Token, notes: Notes | None) -> None:
         token.attrs = {"href": found}
 
 
-def _box_of(parser: MarkdownIt, inline: Token, notes: Notes) -> list[Token] | None:
-    """The box of a paragraph that is one embed; ``None`` for any other."""
+def _box_of(parser: MarkdownIt, inline: Token, notes: Notes, spent: Spent) -> list[Token] | None:
+    """The box of a paragraph that is one embed; ``None`` for any other, and when all boxes of the
+    page would be longer than what is rendered of a memory."""
     links = [one for one in inline.children or () if one.type != "text" or one.content.strip()]
     if len(links) != 1 or links[0].type != "wiki_link" or not links[0].meta["link"].embed:
         return None
@@ -304,15 +318,17 @@ def _box_of(parser: MarkdownIt, inline: Token, notes: Notes) -> list[Token] | No
         return None
     title, text, inside = notes.embedded[target]
     part = section(text, link.place)
-    if len(part) > EMBEDDED_LIMIT:
+    if len(part) > EMBEDDED_LIMIT or spent.embedded + len(part) > RENDERED_LIMIT:
         return None
+    spent.embedded += len(part)
     heading = Token("inline", "", 0, children=[links[0]], content=link.target)
+    within = {**_environment(title, inside, spent), "box": True}
     return [
         Token("embed", "div", 1, attrs={"class": "embed"}, block=True),
         Token("paragraph_open", "p", 1, attrs={"class": "title"}, block=True),
         heading,
         Token("paragraph_close", "p", -1, block=True),
-        *_without_footnotes(parser.parse(part, {**_environment(title, inside), "box": True})),
+        *_without_footnotes(parser.parse(part, within)),
         Token("embed", "div", -1, block=True),
     ]
 
@@ -397,13 +413,17 @@ def _mark_callouts(state: StateCore) -> None:
 
 def _keep_limits(state: StateCore) -> None:
     """What was not written by hand, and takes long to parse, shows as text."""
-    tried = 0
+    spent: Spent = state.env["spent"]
     for token in state.tokens:
         if token.type == "inline":
-            tried += token.content.count("[") ** 2
-            tried += sum(one.count(":") * len(one) for one in token.content.split("\n")) // 10
-            if tried > TRIED or len(token.content) > BLOCK_LIMIT:
+            spent.tried += token.content.count("[") ** 2
+            spent.tried += sum(one.count(":") * len(one) for one in token.content.split("\n")) // 10
+            if spent.tried > TRIED or len(token.content) > BLOCK_LIMIT:
                 token.type = "text"
+    named = state.env.get("references", {})
+    share = EXPANDED // (1 + state.src.count("["))
+    for name in [name for name, one in named.items() if len(one["href"] + one["title"]) > share]:
+        del named[name]
 
 
 def _lay_out(state: StateCore) -> None:

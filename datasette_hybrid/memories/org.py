@@ -15,7 +15,7 @@ from .rst import bare, fenced, linked, piped
 
 HEADLINE = re.compile(r"(?P<stars>\*{1,30}) +(?P<said>\S.*)\Z")
 STATE = re.compile(r"(?:TODO|DONE|NEXT|WAITING|CANCELLED|CANCELED|STARTED|HOLD)(?= |\Z)")
-TAGS = re.compile(r"\s+:((?:[\w@#%]{1,80}:){1,20})\Z")
+TAGS = re.compile(r":(?:[\w@#%]{1,80}:){1,20}")
 KEYWORD = re.compile(r"#\+(?P<name>[\w-]{1,40}):\s*(?P<said>.*)\Z")
 BEGIN = re.compile(r"#\+begin_(?P<name>\w{1,40})", re.IGNORECASE)
 END = re.compile(r"#\+end_(\w{1,40})\s*\Z", re.IGNORECASE)
@@ -112,13 +112,14 @@ def _run(lines: Sequence[str], at: int, mark: str) -> int:
 
 
 def _headline(said: str) -> str:
-    tags = TAGS.search(said)
-    words = said[: tags.start()] if tags else said
+    words, _, last = said.rstrip().rpartition(" ")
+    tags = TAGS.fullmatch(last) if words else None
+    words = words.rstrip() if tags else said
     state = STATE.match(words)
     if state:
         words = words[state.end() :].strip()
     shown = " ".join([*([f"**{state[0]}**"] if state else []), _inline(words)])
-    topics = [f"`{one}`" for one in tags[1].split(":") if one] if tags else []
+    topics = [f"`{one}`" for one in last.split(":") if one] if tags else []
     return " ".join([shown, *topics])
 
 
@@ -148,9 +149,7 @@ def _block(name: str, lines: Sequence[str]) -> list[str]:
 
 def _table(lines: Sequence[str]) -> list[str]:
     rows = [line.strip().strip("|").split("|") for line in lines if not _is_rule(line)]
-    width = max((len(row) for row in rows), default=0)
-    cells = [[cell.strip() for cell in row] + [""] * (width - len(row)) for row in rows[:]]
-    return piped(cells, _inline)
+    return piped([[cell.strip() for cell in row] for row in rows], _inline)
 
 
 def _is_rule(line: str) -> bool:

@@ -13,6 +13,7 @@ https://docutils.sourceforge.io/docs/ref/rst/restructuredtext.html
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
@@ -352,47 +353,56 @@ def _grid(lines: Sequence[str]) -> list[str]:
     """A table that is drawn; nothing where cells span others."""
     border = lines[0].rstrip()
     places = [at for at, one in enumerate(border) if one == "+"]
-    rows: list[list[str]] = [[""] * (len(places) - 1)]
+    rows = [_empty_cells(len(places) - 1)]
     for line in map(str.rstrip, lines[1:]):
         if GRID.match(line):
             if [at for at, one in enumerate(line) if one == "+"] != places:
                 return []
-            rows.append([""] * (len(places) - 1))
+            rows.append(_empty_cells(len(places) - 1))
             continue
         if any(line[at : at + 1] != "|" for at in places):
             return []
         for number, (start, end) in enumerate(pairwise(places)):
-            rows[-1][number] = f"{rows[-1][number]} {line[start + 1 : end].strip()}".strip()
-    return piped([row for row in rows if any(row)], lambda words: words)
+            rows[-1][number].append(line[start + 1 : end].strip())
+    joined = map(_joined, rows)
+    return piped([row for row in joined if any(row)], lambda words: words)
 
 
 def _columns(lines: Sequence[str], inline: Callable[[str], str]) -> list[str]:
-    """A table whose columns stand under a rule."""
-    spans = [found.span() for found in re.finditer("=+", lines[0])]
-    ends = [start for start, _ in spans[1:]]
-    rows: list[list[str]] = []
+    """A table whose columns stand under a rule. A line costs as much as it is long."""
+    starts = [found.start() for found in re.finditer("=+", lines[0])]
+    spans = [*zip(starts, [*starts[1:], None], strict=True)]
+    rows: list[list[list[str]]] = []
     for line in lines[1:]:
         if not line.strip() or COLUMNS.match(line):
             continue
-        cells = [
-            line[start:end].strip() for (start, _), end in zip(spans, [*ends, None], strict=True)
-        ]
-        if cells[0] or not rows:
-            rows.append(cells)
-        else:
-            rows[-1] = [f"{a} {b}".strip() for a, b in zip(rows[-1], cells, strict=True)]
-    return piped(rows, inline)
+        reached = spans[: bisect_left(starts, len(line))]
+        cells = [line[start:end].strip() for start, end in reached]
+        if cells[:1] != [""] or not rows:
+            rows.append([])
+        row = rows[-1]
+        row += _empty_cells(len(cells) - len(row))
+        for number, cell in enumerate(cells):
+            row[number].append(cell)
+    return piped([*map(_joined, rows)], inline)
+
+
+def _empty_cells(count: int) -> list[list[str]]:
+    return [[] for _ in range(count)]
+
+
+def _joined(row: Sequence[Sequence[str]]) -> list[str]:
+    return [" ".join(filter(None, lines)) for lines in row]
 
 
 def piped(rows: Sequence[Sequence[str]], inline: Callable[[str], str]) -> list[str]:
-    """Rows as a table of Markdown, the first of them its head."""
+    """Rows as a table of Markdown, the first of them its head, which is as wide as the widest."""
     if not rows:
         return []
-    shown = [
-        f"| {' | '.join(inline(cell).replace('|', chr(92) + '|') for cell in row)} |"
-        for row in rows
-    ]
-    return [shown[0], f"|{'---|' * len(rows[0])}", *shown[1:], ""]
+    shown = [" | ".join(inline(cell).replace("|", "\\|") for cell in row) for row in rows]
+    width = max(map(len, rows))
+    head = f"| {shown[0]} |{' |' * (width - len(rows[0]))}"
+    return [head, f"|{'---|' * width}", *(f"| {row} |" for row in shown[1:]), ""]
 
 
 def linked(words: str, address: str) -> str:

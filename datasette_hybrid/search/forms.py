@@ -41,6 +41,15 @@ MODE_NAMES = {
     "structural": "Code with holes ($NAME)",
     "auto": "Decide by the query",
 }
+BEST_FOR = {
+    "hybrid": ("a question, or what you remember in part", "who has the spare key"),
+    "keyword": ("names, numbers and words that are surely in there", "Harper"),
+    "vector": ("what you can only describe", "keeping the house warm"),
+    "literal": ("letters as they stand, parts of words, regular expressions", r"SLT-\d+"),
+    "structural": ("source code by its shape, whatever the names in it", "print($WHAT)"),
+    "auto": ("all of these: code and /…/ as exact text, else words and meaning", "user_id"),
+}
+"""Mode → what it finds best, and a query to try."""
 STATUS_NAMES = {"all": "Open and done", "open": "Open only", "done": "Done only"}
 
 Choice = tuple[str, str, bool]

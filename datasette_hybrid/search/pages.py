@@ -32,7 +32,7 @@ from ..vaults.vault import Vault
 from . import facets, forms, result_views
 from .addresses import Asked, changed
 from .explanation import slopes, why_view
-from .understood import examples, understood
+from .understood import examples, mode_examples, understood
 from .welcome import welcome
 
 PER_VAULT = 5  # results of each database on the page across all of them
@@ -74,10 +74,11 @@ async def search(datasette: Any, request: Any) -> Response:
         "types": TYPES,
         "undo": undo.group_in(request) if grants.decrypt and grants.write else "",
         "q": forms.last(given, "q"),
-        "form": forms.form(given, grants, collections=names, strict=vault.strict),
+        "form": (form := forms.form(given, grants, collections=names, strict=vault.strict)),
         "code_collections": {name for name, analyser in collections if analyser == CODE},
         "chips": facets.chips(given, path),
         "examples": examples(path, names),
+        "mode_examples": mode_examples(path, form["modes"]),
         "saves": owner_of(vault) is not None,
         "carried": forms.carried(given),
         "saved": (),

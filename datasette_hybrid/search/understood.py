@@ -12,6 +12,7 @@ from memory_store.host import parse
 from memory_store.records import TYPES, SearchRequest
 
 from .addresses import address
+from .forms import BEST_FOR, Choice
 
 LITERAL = "literal"
 MOST_CHARACTERS = 60  # of one part; a pasted page is not repeated
@@ -31,6 +32,16 @@ def examples(path: str, collections: Sequence[str]) -> list[tuple[str, str, str]
         (f"in:{quoted(collection)}", "from one collection"),
     ]
     return [(query, address(path, [("q", query)]), meaning) for query, meaning in shown]
+
+
+def mode_examples(path: str, modes: Sequence[Choice]) -> list[tuple[str, str, str, str]]:
+    """The modes that a form offers: each with a query to try, its address, what it is best for."""
+    shown = []
+    for value, label, _ in modes:
+        best_for, query = BEST_FOR[value or "hybrid"]
+        pairs = [("q", query), *([("mode", value)] if value else ())]
+        shown.append((label, query, address(path, pairs), best_for))
+    return shown
 
 
 def quoted(name: str) -> str:

@@ -115,8 +115,8 @@ if (live) {
   form.addEventListener("submit", stop);
 }
 
-/* Words that begin as the last one of the query does, to choose from. None where they may not be
-   known, or where queries stay out of addresses. */
+/* Words that begin as the last one of the query does, to choose from, unless it is one itself. None
+   where they may not be known, or where queries stay out of addresses. */
 
 const FEWEST_LETTERS = 2;
 const known = new Map();
@@ -136,8 +136,9 @@ async function complete() {
   if (last.length < FEWEST_LETTERS) return field.list.replaceChildren();
   const words = await wordsBeginning(last).catch(() => []); // without them it searches all the same
   if (field.value !== typed) return;
-  const others = words.filter((word) => word !== last.toLowerCase());
-  field.list.replaceChildren(...others.map((word) => new Option("", before + word)));
+  const whole = words.includes(last.toLowerCase()); // then the arrows lead to the results
+  const offered = whole ? [] : words;
+  field.list.replaceChildren(...offered.map((word) => new Option("", before + word)));
 }
 
 if (field?.list && field.dataset.words && !sparing) {

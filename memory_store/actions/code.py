@@ -223,7 +223,7 @@ def read(
     if not unchanged:
         found = definitions(text, one.language) if skeleton or snap else []
         if snap:
-            first, last = around(found, first, last)
+            first, last = around(text, found, first, last)
         numbered = without_bodies(text, found) if skeleton else list(enumerate(lines_of(text), 1))
         kept = [(number, line) for number, line in numbered if first <= number <= last]
     shown, following = _within(kept, budget, one.path)

@@ -86,11 +86,12 @@ def repository_naming(
 
 
 def places(known: CodeFiles, given: str) -> list[int]:
-    """The files of a path, of the end of one, or of an id."""
+    """The files of a path, of the end of one, of a path behind its source's name, or of an id."""
     path = given.strip().replace("\\", "/").removeprefix("./")
     if path in known.by_path:
         return known.by_path[path]
     found = [n for n, one in enumerate(known.files) if path and one.path.endswith(f"/{path}")]
+    found = found or [n for n, name in enumerate(known.names) if name == path]
     if not found and len(path) >= _LEAST_OF_AN_ID:
         found = [n for n, one in enumerate(known.files) if one.id.startswith(path.lower())]
     return found

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from memory_store.actions.code_names import Repository
 from memory_store.code.parts import folder_of
 from memory_store.errors import BadInputError
@@ -38,7 +40,7 @@ def overview(repository: Repository, budget: int) -> CodeContext:
     lists: dict[str, list[Any]] = {
         "languages": Counter(one.language for one in known.files).most_common(),
         "entry_points": _entry_points(known),
-        "folders": Counter(folder_of(one.path) for one in known.files).most_common(),
+        "folders": Counter(map(folder_of, known.names)).most_common(),
         "most_imported": _most_imported(known),
         "most_used": _most_used(repository),
         "authors": Counter(name for one in known.files for name in one.authors).most_common(),
@@ -66,35 +68,36 @@ def overview(repository: Repository, budget: int) -> CodeContext:
 def _entry_points(known: CodeFiles) -> list[str]:
     """Files where a program or a package begins, by their names; the shallowest first."""
     names = [
-        one.path
-        for one, noise in zip(known.files, known.noise, strict=True)
-        if not noise and _ENTRY.match(one.path.rpartition("/")[2])
+        name
+        for name, noise in zip(known.names, known.noise, strict=True)
+        if not noise and _ENTRY.match(name.rpartition("/")[2])
     ]
     return sorted(names, key=lambda one: (one.count("/"), one))
 
 
 def _last_changed(known: CodeFiles) -> list[tuple[str, str]]:
     """The files that were changed last, with the day, as far as Git was asked."""
-    found = sorted((one.changed, one.path) for one in known.files if one.changed)
-    return [(path, day) for day, path in reversed(found[-MOST_CHANGED:])]
+    dated = zip(known.files, known.names, strict=True)
+    found = sorted((one.changed, name) for one, name in dated if one.changed)
+    return [(name, day) for day, name in reversed(found[-MOST_CHANGED:])]
 
 
 def _most_imported(known: CodeFiles) -> list[FileInBrief]:
     graph = known.graph
     counted = [
-        (len(graph.imported_by[place]), one)
+        (len(graph.imported_by[place]), known.names[place], one)
         for place, one in enumerate(known.files)
         if graph.imported_by[place] and not known.noise[place]
     ]
-    counted.sort(key=lambda one: (-one[0], one[1].path))
+    counted.sort(key=lambda one: (-one[0], one[1]))
     return [
         FileInBrief(
-            one.path,
+            name,
             one.symbols.lines,
             count,
             tuple(symbol.name for symbol in one.symbols.definitions if not symbol.container)[:8],
         )
-        for count, one in counted
+        for count, name, one in counted
     ]
 
 
@@ -109,8 +112,11 @@ def _most_used(repository: Repository) -> list[CodeSymbol]:
         if symbol.kind not in ("constant", "property", "declaration") and not known.noise[place]
     ]
     found = [one for one in found if one[0] > 1]
-    found.sort(key=lambda one: (-one[0], known.files[one[1]].path, one[2].line))
-    return [repository.symbol(place, symbol) for _, place, symbol in found[:MOST_LISTED]]
+    found.sort(key=lambda one: (-one[0], known.names[one[1]], one[2].line))
+    return [
+        replace(repository.symbol(place, symbol), file=known.names[place])
+        for _, place, symbol in found[:MOST_LISTED]
+    ]
 
 
 def _budgeted(

@@ -52,6 +52,11 @@ class Assistant(Struct, frozen=True):
     last_came: Callable[[], str] = str
     embed_later: Callable[[], None] | None = None
 
+    def spend(self, size: int) -> None:
+        """Count what it asks, so many bytes. Raises RefusedError where that is too much."""
+        if self.allowance is not None:
+            self.allowance.spend(size)
+
     @property
     def reads_all(self) -> bool:
         """Whether it may read whatever it may search."""

@@ -247,6 +247,7 @@ def _reading(
         if not parameters.uri.startswith(SCHEME) or unquote(name) != database:
             raise _refused("there is no such resource", parameters.uri)
         try:
+            assistant.spend(len(id_))
             work = partial(as_markdown, assistant, unquote(id_))
             if id_ == LANDSCAPE:
                 work = partial(landscape_markdown, assistant)

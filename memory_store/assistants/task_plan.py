@@ -20,7 +20,7 @@ from memory_store.store import MemoryStore
 
 DUE = "due"
 LOOKED_AT = 500  # tasks, the newest, among which what is due is looked for
-STEP = re.compile(r"^(\s*[-*+] \[)([ xX])(?=\] )", re.MULTILINE)
+STEP = re.compile(r"^([^\S\n]*[-*+] \[)([ xX])(?=\] )", re.MULTILINE)
 
 
 def day(said: str) -> str:

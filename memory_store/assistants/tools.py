@@ -94,8 +94,7 @@ def call(assistant: Assistant, name: str, arguments: Mapping[str, Any] | None) -
             f"{name}: this connection may {RIGHTS[assistant.access]}. The user can allow more: "
             "memory-store mcp --write, or on a server the permission hybrid-write"
         )
-    if assistant.allowance is not None:
-        assistant.allowance.spend(len(msgspec.json.encode(arguments)))
+    assistant.spend(len(msgspec.json.encode(arguments)))
     try:
         given = msgspec.convert(dict(arguments or {}), tool.takes)
     except msgspec.ValidationError as error:

@@ -28,7 +28,7 @@ from memory_store.cli.terminal import (
     styled,
     width,
 )
-from memory_store.plain_text import without_marks
+from memory_store.plain_text import ITEM, without_marks
 from memory_store.records import SearchResponse, SearchResult
 from memory_store.records.searches import WEAK
 from memory_store.titles import shown_title
@@ -203,15 +203,17 @@ def code_place(row: SearchResult) -> str:
 
 def code_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
     """Lines of source as they stand, from the first of those where most is highlighted: each word
-    once, and by its length, for a whole name is more than its parts."""
+    once, and by its length, for a whole name is more than its parts. Lines with the name of the
+    definition come first, where that is highlighted."""
     passage = row.passages[0]
+    defined = (row.symbol or "").rpartition(".")[2].casefold()
     lines, marked, at = passage.text.split("\n"), list[set[str]](), 0
     for line in lines:
         spans = [one for one in passage.highlights if at <= one[0] <= at + len(line)]
         marked.append({passage.text[start:end].casefold() for start, end in spans})
         at += len(line) + 1
     starts = range(max(1, len(lines) - PREVIEW_LINES + 1))
-    first = max(starts, key=lambda n: _weight(marked[n : n + PREVIEW_LINES]))
+    first = max(starts, key=lambda n: _weight(marked[n : n + PREVIEW_LINES], defined))
     shown = lines[first : first + PREVIEW_LINES]
     return [
         INDENT + styled(shortened(f"{number:>4}  {source(line)}", room), DIM, colour)
@@ -219,8 +221,9 @@ def code_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
     ]
 
 
-def _weight(marked: Sequence[set[str]]) -> int:
-    return sum(map(len, set[str]().union(*marked)))
+def _weight(marked: Sequence[set[str]], defined: str) -> tuple[bool, int]:
+    words = set[str]().union(*marked)
+    return defined in words, sum(map(len, words))
 
 
 def source(line: str) -> str:
@@ -257,9 +260,10 @@ def preview_words(row: SearchResult) -> list[Word]:
 
 
 def marked_words(text: str, highlights: Sequence[tuple[int, int]]) -> list[Word]:
-    """``text`` split at white space into printable words.
+    """``text`` split at white space into printable words, a dot between lines that stand apart.
 
     ``highlights`` are character spans of ``text``; a word is marked when one of them touches it.
+    Items of lists begin with their own sign.
     """
     marked = bytearray(len(text))
     for first, end in highlights:
@@ -268,7 +272,9 @@ def marked_words(text: str, highlights: Sequence[tuple[int, int]]) -> list[Word]
     words: list[Word] = []
     at = 0
     for piece in text.split():
-        at = text.index(piece, at)
+        before, at = at, text.index(piece, at)
+        if words and text.count("\n", before, at) == 1 and not ITEM.match(text, at):
+            words.append(Word("·", False))
         shown = printable_line(piece)
         if shown:
             words.append(Word(shown, any(marked[at : at + len(piece)])))

@@ -54,7 +54,7 @@ class SyncCommand(VaultCommand):
             return super().invoke(ctx)
         except NotAVaultError as error:
             database, target = ctx.params["database"], ctx.params["target"]
-            if is_address(database) or database.exists() or not target.is_dir():
+            if is_address(database) or database.exists() or not (target and target.is_dir()):
                 raise
             copied = f"memory-store sync{typed_vault(database)} {shlex.quote(str(target))} --join"
             raise NotAVaultError(f"{error}. To copy the one of {target}: {copied}") from None
@@ -62,7 +62,7 @@ class SyncCommand(VaultCommand):
 
 @click.command(cls=SyncCommand)
 @database_argument
-@click.argument("target", type=click.Path(path_type=Path))
+@click.argument("target", required=False, type=click.Path(path_type=Path))
 @click.option("--join", is_flag=True, help="Make DB, a new copy of the vault of that folder")
 @click.option("--no-embed", is_flag=True, help="Leave what arrives without vectors, for reindex")
 @click.option("--whole", is_flag=True, help="Write everything into the folder anew")
@@ -75,13 +75,14 @@ def sync(
 
     \b
     memory-store sync notes.db ~/Dropbox/notes
+    memory-store sync notes.db
     memory-store sync notes.db ~/Dropbox/notes --join
     memory-store sync notes.db /media/stick/notes.db
 
     TARGET is a folder that your devices share (Syncthing, Dropbox, a stick): sealed files go into
-    it, and those of the others are read. Or it is another copy of this vault. What you changed
-    here and elsewhere is kept twice: "memory-store review" shows both. What you deleted elsewhere
-    goes to the trash.
+    it, and those of the others are read. Left out, it is the folder of the last time. Or it is
+    another copy of this vault. What you changed here and elsewhere is kept twice: "memory-store
+    review" shows both. What you deleted elsewhere goes to the trash.
 
     --join makes DB on a new device, with a key of the vault: its key file, passphrase or recovery
     code. --whole also takes this device's earlier files away, and with them what was deleted since.
@@ -89,21 +90,27 @@ def sync(
     if not join:
         with_store(_exchange)(database, key_file, passphrase, **parameters)
         return
+    if parameters["target"] is None:
+        raise BadInputError("--join needs the folder that your devices share", "TARGET")
     with _joined(database, parameters["target"], key_file) as store:
         _exchange(store, **parameters)
 
 
-def _exchange(store: MemoryStore, target: Path, no_embed: bool, whole: bool, as_json: bool) -> None:
-    if target.is_dir():
+def _exchange(
+    store: MemoryStore, target: Path | None, no_embed: bool, whole: bool, as_json: bool
+) -> None:
+    if target is None or target.is_dir():
         report = _with_folder(store, target, embed=not no_embed, whole=whole)
     elif whole:
         raise BadInputError("--whole is for a folder", "whole")
     else:
         report = _with_copy(store, target, embed=not no_embed)
-    write_answer(as_json, report.as_dict(), _lines(report))
+    write_answer(as_json, report.as_dict(), _lines(report, named=target is not None))
 
 
-def _with_folder(store: MemoryStore, target: Path, *, embed: bool, whole: bool) -> SyncReport:
+def _with_folder(
+    store: MemoryStore, target: Path | None, *, embed: bool, whole: bool
+) -> SyncReport:
     try:
         return store.sync_with_folder(target, embed=embed, whole=whole)
     except WrongKeyError as error:
@@ -170,7 +177,9 @@ def _with_copy(store: MemoryStore, target: Path, *, embed: bool) -> SyncReport:
         return store.sync_with_copy(other, embed=embed)
 
 
-def _lines(report: SyncReport) -> Iterator[str]:
+def _lines(report: SyncReport, *, named: bool) -> Iterator[str]:
+    if not named:
+        yield f"With {printable_line(report.target)}, as the last time:"
     yield (
         f"{memories(report.sent)} sent; {report.added} added, {report.changed} changed, "
         f"{report.deleted} deleted here"

@@ -32,12 +32,14 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def around(found: Sequence[Definition], first: int, last: int) -> tuple[int, int]:
-    """Lines ``first`` to ``last`` (from 1), widened so that no function is cut."""
-    for one in found:
-        if one.kind in _BODIES and one.line <= last and one.end_line >= first:
-            first, last = min(first, one.line), max(last, one.end_line)
-    return first, last
+def around(text: str, found: Sequence[Definition], first: int, last: int) -> tuple[int, int]:
+    """Lines ``first`` to ``last`` (from 1), widened so that no function is cut; where there is
+    none, so that what begins on them is whole: a class by its first line."""
+    met = [one for one in found if one.line <= last and one.end_line >= first]
+    chosen = [one for one in met if one.kind in _BODIES] or [
+        one for one in met if text.count("\n", 0, one.start + _decorators(text, one)) + 1 >= first
+    ]
+    return min([first, *(one.line for one in chosen)]), max([last, *(o.end_line for o in chosen)])
 
 
 def skeleton(text: str, found: Sequence[Definition]) -> list[tuple[int, str]]:

@@ -114,6 +114,16 @@ class CodeFiles:
         return {file.id: place for place, file in enumerate(self.files)}
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What each file is called: its path; where there are several sources, behind the name of
+        its own: ``flask/pyproject.toml``."""
+        several = len({(one.collection, one.source) for one in self.files}) > 1
+        return tuple(
+            f"{one.source.rpartition('/')[2]}/{one.path}" if several and one.source else one.path
+            for one in self.files
+        )
+
+    @cached_property
     def by_path(self) -> dict[str, list[int]]:
         """A path → the files that have it: one in each source at most."""
         found: dict[str, list[int]] = defaultdict(list)

@@ -113,6 +113,7 @@ class State(Struct, frozen=True, tag="device"):
     ``place`` is a digest of the machine and the file's path: a copy that lies elsewhere is another
     device. ``number`` is that of its last change, ``file`` of the last file it wrote anywhere.
     ``noted`` is a digest of the accounts (manifests) up to which every change is noted.
+    ``folder`` is the path of the last folder that was exchanged with.
     """
 
     device: str = ""
@@ -125,6 +126,7 @@ class State(Struct, frozen=True, tag="device"):
     settings: dict[str, Chosen] = field(default_factory=dict)
     targets: dict[str, Target] = field(default_factory=dict)
     roots: tuple[Step, ...] = ()
+    folder: str = ""
 
     def with_target(self, name: str, target: Target) -> State:
         """The state with one target set anew."""

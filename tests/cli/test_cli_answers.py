@@ -93,6 +93,11 @@ def test_the_densest_stretch_wins_over_the_first_match() -> None:
     assert "deposit lease rent" in shown
 
 
+def test_short_lines_stand_apart_and_items_have_their_own_sign() -> None:
+    lines = result_lines(result("milk\nbread\n- rope\n1. lamp\n\nThe rest."), 80, colour=False)
+    assert lines[-1].strip() == "milk · bread - rope 1. lamp The rest."
+
+
 def test_a_heading_that_repeats_the_title_is_not_shown_twice() -> None:
     lines = result_lines(result("# Lease of the flat\n\nEnds in May.", "lease"), 80, colour=False)
     assert lines[2:] == ["    Ends in May."]

@@ -51,6 +51,20 @@ def test_a_repository_is_read_from_the_terminal(shop: Vault) -> None:
     assert "\nBegins in\n  app.py\n" in shown
 
 
+def test_a_result_shows_the_definition_that_is_looked_for(
+    empty_vault: Vault, tmp_path: Path
+) -> None:
+    text = (
+        "def open_quixotic(self):\n    return 1\n\n\n\n"
+        "def fill_quixotic(self, quixotic: FillQuixotic):\n    pass\n"
+    )
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "repo" / "a.py").write_text(text)
+    assert empty_vault.run("import", str(tmp_path / "repo"), "--no-embed").exit_code == 0
+    said = empty_vault.run("search", "open_quixotic").stdout
+    assert "a.py:1-7 open_quixotic\n       1  def open_quixotic(self):\n" in said
+
+
 def test_json_has_what_programs_need(shop: Vault) -> None:
     found = json.loads(code(shop, "read", "boxes.py:3", "--snap", "function", "--json").stdout)
     assert (found["line"], found["end_line"], found["opened"]) == (2, 4, 1)

@@ -188,6 +188,17 @@ def test_lines_of_a_file_are_read_whole_functions_if_asked(shop: MemoryStore) ->
     assert shop.code.read("boxes.py").text == BOXES.rstrip()
 
 
+@pytest.mark.parametrize(
+    ("line", "lines"),
+    [(9, (9, 19)), (10, (10, 10)), (6, (6, 6)), (8, (8, 8)), (22, (22, 25))],
+)
+def test_a_class_is_read_whole_by_its_first_line_alone(
+    shop: MemoryStore, line: int, lines: tuple[int, int]
+) -> None:
+    found = shop.code.read(f"boxes.py:{line}", snap="function")
+    assert (found.line, found.end_line) == lines
+
+
 def test_a_skeleton_names_the_lines_that_it_leaves_out(shop: MemoryStore) -> None:
     found = shop.code.read("boxes.py", skeleton=True)
     assert "    def lid(self):\n        … 14-16\n\n    def open(self, key: Key):\n" in found.text
@@ -239,6 +250,26 @@ def test_a_repository_is_known_in_a_budget(shop: MemoryStore) -> None:
     assert small.left_out
     with pytest.raises(BadInputError, match="give 50 or more"):
         shop.code.context(budget=3)
+
+
+def test_files_of_two_repositories_are_told_apart(store: MemoryStore, tmp_path: Path) -> None:
+    for name in ("shop", "mill"):
+        folder = tmp_path / name / "src"
+        folder.mkdir(parents=True)
+        (folder.parent / ".git").mkdir()
+        (folder.parent / "pyproject.toml").write_text(f"[project]\nname = '{name}'\n")
+        for user in "abc":
+            (folder / f"{user}.py").write_text(f"from src.{name} import turn\nturn()\n")
+        (folder / f"{name}.py").write_text("def turn():\n    pass\n")
+        store.import_paths([tmp_path / name], embed=False)
+    found = store.code.context()
+    assert found.entry_points == ("mill/pyproject.toml", "shop/pyproject.toml")
+    assert found.folders == {"mill/src": 4, "shop/src": 4, "mill": 1, "shop": 1}
+    assert [one.file for one in found.most_imported] == ["mill/src/mill.py", "shop/src/shop.py"]
+    with pytest.raises(BadInputError, match="2 files are called"):
+        store.code.outline("pyproject.toml")
+    assert store.code.read("mill/pyproject.toml").text.endswith("name = 'mill'")
+    assert store.code.outline("shop/src/shop.py").symbols[0].name == "turn"
 
 
 def test_every_answer_says_how_many_memories_it_opened(shop: MemoryStore) -> None:
@@ -393,6 +424,19 @@ def test_a_result_shows_its_lines_and_definition_by_what_was_kept_when_it_was_in
     (again,) = store.search("quixotic", mode="keyword").rows
     assert (again.line, again.end_line, again.symbol) == (found.line, found.end_line, found.symbol)
     assert again.passages == found.passages
+
+
+def test_a_result_shows_the_lines_that_use_the_whole_name(store: MemoryStore) -> None:
+    filler = "        step = 1\n" * 90
+    text = (
+        f"class Zanzibar:\n    def push(self):\n        one.open_lid()\n{filler}\n"
+        f"    def open(self):\n        lid = 1\n{filler}"
+    )
+    meta = {"language": "python"}
+    store.add_many([MemoryDraft(text, type="code", ref="a.py", metadata=meta)], embed=False)
+    (row,) = store.search("open_lid", mode="keyword").rows
+    assert (row.line, row.symbol) == (3, "Zanzibar.push")
+    assert [row.preview[start:end] for start, end in row.passages[0].highlights] == ["open_lid"]
 
 
 SECRETS = ("zanzibar", "quixotic", "src/hidden", "MumbleImport", "frobnicate", "wigwam", "flamingo")

@@ -128,6 +128,20 @@ def test_words_that_begin_as_the_last_one_does_are_offered(open_address: str, pa
     expect(offered).to_have_count(0)
 
 
+def test_the_arrow_leads_to_the_results_from_a_word_that_begins_others(
+    open_address: str, page: Any
+) -> None:
+    page.goto(open_address + NOTES)
+    offered = page.locator("#hy-words option")
+    page.locator("#hy-q").press_sequentially("water tom")
+    offered.first.wait_for(state="attached")
+    page.locator("#hy-q").press_sequentially("ato")  # "tomatoes" is there, too
+    page.locator("#hy-live", has_text=": water tomato").wait_for(state="attached")
+    expect(offered).to_have_count(0)
+    page.keyboard.press("ArrowDown")
+    assert focused(page) == titles(page)[0]
+
+
 def test_half_a_query_keeps_what_was_found(open_address: str, page: Any) -> None:
     page.goto(f"{open_address}{NOTES}?q=tomatoes")
     before = titles(page)

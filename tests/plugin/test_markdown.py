@@ -276,6 +276,26 @@ def test_hostile_repetition_is_read_quickly(text: str) -> None:
     assert time.process_time() - started < 10
 
 
+def test_many_names_of_one_long_address_do_not_become_gigabytes() -> None:
+    links = "[a] " * 4_000 + "\n\n"
+    text = f"[a]: http://{'x' * 150_000}\n[b]: http://example.org\n\n[b]\n\n{links * 14}"
+    shown = readable(text)
+    assert len(shown) < 10 * len(text)
+    assert parsed(shown).select_one("a")["href"] == "http://example.org"
+
+
+def test_a_note_that_is_embedded_over_and_over_is_boxed_until_the_page_is_long_enough() -> None:
+    note = "A word, and another. " * 900
+    inside = Notes(address=str, targets={})
+    targets = {("wiki", "A"): "1"}
+    notes = Notes(address=str, targets=targets, embedded={"1": ("A", note, inside)})
+    started = time.process_time()
+    shown = parsed(readable("![[A]]\n\n" * 4_000, notes=notes))
+    assert 10 < len(shown.select("div.embed")) < 40
+    assert len(shown.select("a")) == 4_000
+    assert time.process_time() - started < 20
+
+
 BLANKS = " " * 200_000
 SHORTER = " " * (BLOCK_LIMIT - 20)  # blanks that the limit lets through
 

@@ -358,6 +358,9 @@ async def test_one_token_that_asks_too_much_shuts_no_other_out(
         answers = [await greedy.call_tool("tasks", {}) for _ in range(5)]
     assert [one.is_error for one in answers] == [False] * 3 + [True] * 2
     assert "Go on in" in answers[-1].content[0].text
+    async with connected(served, "bob") as greedy:
+        with pytest.raises(MCPError, match="Go on in"):
+            await greedy.read_resource(f"memory://notes/{ONE}")
     async with connected(served, "root") as modest:
         assert not (await modest.call_tool("tasks", {})).is_error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -249,3 +250,31 @@ async def test_the_page_of_a_memory_from_such_a_file_shows_what_it_says(served: 
     id = made.json()["rows"][0]["id"]
     page = soup(await root.get(f"{served.base}/memories/{id}"))
     assert [one.get_text() for one in page.select(".hy-text .callout.care em")] == ["slippery"]
+
+
+LARGE = {
+    "many short rows under a wide one.org": "|a" * 50_000 + "\n" + "|a\n" * 90_000,
+    "a headline of blanks.org": "* a" + " " * 350_000 + "b",
+    "a headline of tabs.org": "* a" + "\t" * 350_000 + "b",
+    "many short rows under many columns.rst": "= " * 60_000 + "=\n" + "a\n" * 130_000,
+    "one cell of many lines.rst": "= =\n" + "  a\n" * 90_000,
+    "one drawn cell of many lines.rst": "+--+\n" + "|aa|\n" * 75_000,
+}
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", LARGE)
+def test_tables_and_blanks_take_what_they_are_long_and_not_its_square(name: str) -> None:
+    """Some took an hour and tens of gigabytes."""
+    text = LARGE[name]
+    assert 200_000 < len(text) < RENDERED_LIMIT
+    started = time.process_time()
+    assert readable(text, ref=name)
+    assert time.process_time() - started < 10
+
+
+def test_rows_of_a_table_may_be_longer_than_its_first_and_shorter() -> None:
+    org = shown("| a |\n| b | c |\n| d |\n", "a.org")
+    assert [one.get_text() for one in org.select("th, td")] == ["a", "", "b", "c", "d", ""]
+    rst = shown("== == ==\na  b\n== == ==\nc  d  e\n      f\n== == ==\n", "a.rst")
+    assert [one.get_text() for one in rst.select("th, td")] == ["a", "b", "", "c", "d", "e f"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
 from bs4 import BeautifulSoup
+
+from memory_store.access import UNREAD_MODES
+from memory_store.records import MODES
 
 from .conftest import Served, soup
 
@@ -108,3 +111,25 @@ async def test_a_memory_leads_back_to_a_list_by_filters(served: Served) -> None:
     opened = soup(await served.by("bob").get(listed.select_one(".hy-result h2 a")["href"]))
     back = opened.select_one(".hy-back a")
     assert (back.get_text(), back["href"]) == ("Back to the results", f"{served.base}?type=note")
+
+
+async def test_each_offered_mode_says_what_it_is_best_for_with_a_search_to_try(
+    served: Served,
+) -> None:
+    for actor, modes in (("bob", MODES), ("alice", UNREAD_MODES)):
+        page = soup(await served.by(actor).get(""))
+        offered = [option["value"] for option in page.select("select[name=mode] option")]
+        shown = page.select(".hy-help .hy-modes div")
+        assert len(shown) == len(offered) == len(modes)
+        for one, mode in zip(shown, offered, strict=True):
+            way = dict(parse_qsl(urlsplit(one.select_one("a")["href"]).query))
+            assert way.get("mode", "") == mode
+            assert way["q"] == one.select_one("code").get_text()
+            answer = await served.by(actor).get(f"?{urlencode(way)}")
+            assert answer.status_code == 200
+
+
+async def test_a_private_vault_shows_examples_of_modes_without_an_address(private: Served) -> None:
+    shown = soup(await private.by("root").get("")).select(".hy-help .hy-modes div")
+    assert shown
+    assert not [one for one in shown if one.select_one("a")]

@@ -19,6 +19,13 @@ from memory_store.text.token_count import ESTIMATE, VOCABULARY, tokens
 WORDS = "winter garden"
 
 
+@pytest.fixture(autouse=True)
+def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """None that counts is installed, for all that is known."""
+    for name in ("FASTER", "OTHER"):
+        monkeypatch.setattr(token_count, name, "no_such_library")
+
+
 @pytest.fixture
 def mixed(store: MemoryStore) -> MemoryStore:
     """Thirty notes of very different lengths."""
@@ -167,18 +174,33 @@ def test_a_sealed_search_says_what_it_opened_only_to_measure(mixed: MemoryStore)
     assert any(f"{unseen} more were opened" in line for line in page.degraded)
 
 
+@pytest.mark.parametrize(
+    ("library", "module", "names"),
+    [
+        ("FASTER", "rs_bpe/bpe.py", "class openai:\n    cl100k_base = Words"),
+        ("OTHER", "bpe_openai/__init__.py", ""),
+    ],
+)
 def test_tokens_are_exact_where_a_library_counts_them_and_it_is_said(
-    mixed: MemoryStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    mixed: MemoryStore,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    library: str,
+    module: str,
+    names: str,
 ) -> None:
     """The library of this test counts words."""
-    package = tmp_path / "rs_bpe"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / "bpe.py").write_text(
-        "class openai:\n    @staticmethod\n    def cl100k_base():\n        return Words()\n\n\n"
-        "class Words:\n    def count(self, text):\n        return len(text.split())\n"
+    package = tmp_path / module
+    monkeypatch.setattr(token_count, library, package.parent.name)
+    package.parent.mkdir()
+    (package.parent / "__init__.py").write_text("")
+    package.write_text(
+        "class Words:\n    def count(self, text):\n        return len(text.split())\n\n"
+        "    def encode_ordinary(self, text):\n        return text.split()\n\n\n"
+        f"def get_encoding(name):\n    return Words()\n\n\n{names}\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
+    forget(package.parent.name)
     token_count._counter.cache_clear()
     try:
         page = mixed.search(WORDS, budget=30)
@@ -188,11 +210,18 @@ def test_tokens_are_exact_where_a_library_counts_them_and_it_is_said(
         assert sum(words) == page.budget["spent"] <= 30
     finally:
         token_count._counter.cache_clear()
-        for name in ("rs_bpe", "rs_bpe.bpe"):
-            sys.modules.pop(name, None)
+        forget(package.parent.name)
 
 
-def test_the_library_counts_as_the_vocabulary_does() -> None:
-    pytest.importorskip("rs_bpe")
+def forget(package: str) -> None:
+    """Have a package, and what is in it, imported anew."""
+    for name in [one for one in sys.modules if one.split(".")[0] == package]:
+        del sys.modules[name]
+
+
+def test_the_library_counts_as_the_vocabulary_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    if not token_count.is_exact():
+        pytest.skip("no library that counts is installed")
     assert token_count.exact("def open_lid(self):\n    return 1\n") == 11
     assert token_count.exact("\ud800 <|endoftext|>") > 3

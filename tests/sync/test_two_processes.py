@@ -82,6 +82,40 @@ def test_a_person_joins_syncs_and_reads_what_happened(machines: tuple[Machine, M
     assert desk.texts() == phone.texts() == ["The lease ends in August.", "The lease ends in July."]
 
 
+def test_the_folder_of_the_last_time_need_not_be_named(
+    machines: tuple[Machine, Machine], tmp_path: Path
+) -> None:
+    desk, phone = machines
+    phone.run("add", "The key is with Harper.")
+    assert json.loads(phone.run("sync", "--no-embed", "--json"))["sent"] == 1
+    other = tmp_path / "other"
+    other.mkdir()
+    phone.run("sync", str(other), "--no-embed")
+    said = phone.run("sync", "--no-embed")
+    assert said.startswith(f"With {other}, as the last time:\n0 memories sent;")
+    assert "1 added" in desk.run("sync", "--no-embed")
+    assert str(desk.drive).encode() not in desk.vault.read_bytes()
+    other.rename(tmp_path / "gone")
+    process = phone.start("sync")
+    assert str(other) in process.communicate(timeout=120)[1]
+    assert process.returncode == 1
+
+
+def test_a_vault_without_a_folder_and_one_put_elsewhere_ask_for_it(
+    machines: tuple[Machine, Machine],
+) -> None:
+    desk, _ = machines
+    asked = "this vault has no folder yet"
+    moved = desk.vault.with_name("moved.db")
+    desk.vault.rename(moved)
+    desk.vault = moved
+    process = desk.start("sync", "--no-embed")
+    assert asked in process.communicate(timeout=120)[1]
+    assert process.returncode == 2
+    desk.run("sync", str(desk.drive), "--no-embed")
+    assert "as the last time" in desk.run("sync", "--no-embed")
+
+
 def test_on_a_new_machine_the_usual_vault_is_joined_and_until_then_that_is_said(
     machines: tuple[Machine, Machine],
 ) -> None:

@@ -47,23 +47,26 @@ def _counts(report: SyncReport) -> tuple[int, int]:
 @action(SYNC, writes=True, counts=_counts)
 def with_folder(
     opened: Opened,
-    folder: str | Path,
+    folder: str | Path | None = None,
     *,
     embed: bool = True,
     whole: bool = False,
     answer: str | None = None,
 ) -> SyncReport:
-    """Exchange changes with the devices that see a folder.
+    """Exchange changes with the devices that see a folder; the one of the last time, if none is
+    named.
 
     ``whole``: write everything there anew, and take this device's earlier files away. ``answer``: a
     passphrase or recovery code, for keys that another device replaced. Raises WrongKeyError where
     one is needed, BadInputError for a key that is not the owner's, StorageError, ReadOnlyError.
     """
     copy = Copy(opened)
-    shared = Folder(copy, Path(folder))
+    shared = Folder(copy, copy.last_folder() if folder is None else Path(folder))
     secrets = [*Secret.typed(answer)] if answer else []
     sent = shared.exchange(secrets, embed=embed, whole=whole)
-    return _reported(copy, str(folder), sent, shared)
+    if copy.state.folder != (place := str(shared.path.resolve())):
+        copy.save(replace(copy.state, folder=place))
+    return _reported(copy, str(shared.path), sent, shared)
 
 
 @action(SYNC, writes=True, counts=_counts)

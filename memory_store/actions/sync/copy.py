@@ -15,13 +15,15 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 
 from msgspec import Struct, msgpack
 from msgspec.structs import replace
 
 from memory_store.actions.action import Opened
 from memory_store.actions.attempts import SettledConflictError
-from memory_store.errors import FormatError, TamperedError
+from memory_store.configuration import typed_vault
+from memory_store.errors import BadInputError, FormatError, TamperedError
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import Memory
 from memory_store.session.whole_vault import WholeVault
@@ -115,6 +117,14 @@ class Copy:
         seen = clock(one.register for one in self.known().values())
         return {**seen, self.state.device: self.state.number} if self.state.device else seen
 
+    def last_folder(self) -> Path:
+        """The folder of the last exchange of this copy. Raises BadInputError where it had none."""
+        state, path = self.state, self.vault.path
+        if not state.folder or state.place != sync_state.place_of(path):
+            typed = f"memory-store sync{typed_vault(path)} FOLDER"
+            raise BadInputError(f"this vault has no folder yet; name one once: {typed}", "TARGET")
+        return Path(state.folder)
+
     def begin(self, seen_elsewhere: Mapping[str, int], *, older: bool = False) -> None:
         """Be a device: a new one where the file is a copy of another's, or an older one of its own.
 
@@ -125,7 +135,7 @@ class Copy:
         behind = seen_elsewhere.get(state.device, 0) > state.number
         if not state.device or state.place != place or behind or older:
             fresh = replace(state, device=sync_state.new_device(), place=place, number=0, file=0)
-            self.save(replace(fresh, targets={}))
+            self.save(replace(fresh, targets={}, folder=""))
 
     # -- what changed here ----------------------------------------------------------------------
 

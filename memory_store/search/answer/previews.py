@@ -38,7 +38,7 @@ _SENTENCE_END = re.compile(rf"[.!?…][\"')\]”»]?(?=\s)|[。！？]|(?<=\S)(?
 _NUMBER = re.compile(r"[ \t]*\d+\.")  # of a list, which is no sentence
 
 _LAST_HEADING = re.compile(r"\n#{1,6} [^\n]*\Z")
-_HEADING = re.compile(r"\s*#{1,6}[ \t]+([^\n]*)\n(?:[ \t]*\n)*(?=[ \t]*\S)")
+_HEADING = re.compile(r"\s*#{1,6}[ \t]++([^\n]*+)\n(?:[ \t]*\n)*(?=[ \t]*\S)")
 
 
 class Marker(Protocol):

@@ -18,7 +18,7 @@ PLACED = ("pages", "slides", "sheets", "turns")
 
 _LINE = re.compile(r"^(?:(#{2,6})[ \t]+(\S[^\n]*)| {0,3}(`{3,}|~{3,})([^\n]*))", re.MULTILINE)
 MAIL_HEAD = re.compile(
-    r"From: (?P<name>[^\n<]*)(?P<address>[^\n]*)\n(?:(?:To|Cc|Date): [^\n]*\n)+(?:\n|\Z)"
+    r"From: (?P<name>[^\n<]*+)(?P<address>[^\n]*+)\n(?:(?:To|Cc|Date): [^\n]*\n)+(?:\n|\Z)"
 )
 """How the reader of mail begins a text."""
 _Span = tuple[int, int]

@@ -27,9 +27,12 @@ def literal_pattern(text: str) -> re.Pattern[str]:
 
 
 class WordMatcher:
-    """The words and phrases of one query, looked for in texts of one language."""
+    """The words and phrases of one query, looked for in texts of one language; in code also the
+    names in ``text``, each whole, where a word is but a part of one."""
 
-    def __init__(self, words: Sequence[str], phrases: Sequence[str], language: str) -> None:
+    def __init__(
+        self, words: Sequence[str], phrases: Sequence[str], language: str, text: str = ""
+    ) -> None:
         unique: dict[str, None] = dict.fromkeys(word.casefold() for word in words)
         self.words = tuple(unique)
         self._language = language
@@ -37,6 +40,8 @@ class WordMatcher:
         self._stems = {term(word, language) for word in words}
         if language == CODE:
             self._stems |= {part for word in words for part in name_terms(word)}
+            terms = [name_terms(name.text) for name in identifiers(text)]
+            self._stems |= {whole for whole, *parts in terms if parts}
         self._met: dict[str, tuple[str, ...]] = {}  # a name of code → what of the query is in it
 
     @cached_property

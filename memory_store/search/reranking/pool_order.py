@@ -73,7 +73,7 @@ class Reading:
 
         @cache
         def of_language(language: str) -> WordMatcher:
-            return WordMatcher(search.analysis.keywords, phrases, language)
+            return WordMatcher(search.analysis.keywords, phrases, language, asked.text)
 
         snapshot = search.snapshot
         self.matcher: Matchers = lambda one: of_language(snapshot.language(one.candidate.ordinal))
