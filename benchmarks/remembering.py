@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from memory_store.models.embedder import Embedder, TokenVectors, load_embedder
+from memory_store.models.embedder import Embedder, load_embedder
+from memory_store.models.token_vectors import TokenVectors
 
 
 class Remembered:

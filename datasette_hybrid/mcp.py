@@ -138,7 +138,8 @@ def _assistant(vault: Vault, grants: Grants, access: Access, collections: Any) -
     upkeep = vault.upkeep
     later = upkeep.embed_what_lacks if upkeep.embeds_later else None
     name = asker.get().actor_id or "assistant"
-    return Assistant(store, least, name, grants, embed_later=later)
+    into = host.sole(collections)
+    return Assistant(store, least, name, grants, embed_later=later, into=into)
 
 
 def _access(given: Any) -> Access:

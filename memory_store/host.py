@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from memory_store import plain_text
 from memory_store.actions.edits import checked_rows
+from memory_store.actions.saved_searches import is_token
 from memory_store.actions.trail import COLUMNS, Total, Wanted, totals
 from memory_store.addresses import Address, is_address
 from memory_store.assistants import answer_over_http, require_sdk
 from memory_store.assistants.allowance import Allowances
-from memory_store.assistants.assistant import Access, Assistant, access_of, least, only
+from memory_store.assistants.assistant import Access, Assistant, access_of, least, only, sole
 from memory_store.code.blame import BLAME, Change, changes_in
 from memory_store.configuration import opener
 from memory_store.dates import epoch

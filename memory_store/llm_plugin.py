@@ -228,7 +228,7 @@ def _assistant(
 ) -> "OwnAssistant | KeptAssistant":
     """Who the model is to the vault: where a keeper has it open, to that. Raises BadInputError."""
     from memory_store.assistants.allowance import Allowance
-    from memory_store.assistants.assistant import ORDER, Assistant, only
+    from memory_store.assistants.assistant import ORDER, Assistant, only, sole
     from memory_store.assistants.trail import Trail
     from memory_store.keeper.assistant import kept_assistant
     from memory_store.paths import home_path
@@ -248,9 +248,10 @@ def _assistant(
     store = _open(database, key_file).apart()
     trail = Trail(store, name, SURFACE)
     limited, came = only(store, names), trail.last_came
-    return OwnAssistant(
-        Assistant(limited, right, name, allowance=Allowance(), last_came=came), trail
+    helper = Assistant(
+        limited, right, name, allowance=Allowance(), last_came=came, into=sole(names)
     )
+    return OwnAssistant(helper, trail)
 
 
 def _inside_datasette() -> bool:

@@ -85,7 +85,7 @@ PICTURE = re.compile(r"\.(?:avif|bmp|gif|jpe?g|png|svg|webp)\Z", re.IGNORECASE)
 
 ITEM = re.compile(r"(?:[-*+•☐☑]|\d{1,9}[.)])[ \t]")
 """How an item of a list begins, without the blanks before it."""
-WRAPPED = 40  # characters of a line from which it may have been wrapped
+WRAPPED = 60  # characters: editors wrap at 72 to 100, people who break lines on purpose earlier
 Span = tuple[int, int]
 
 
@@ -250,7 +250,7 @@ def _tables(text: str) -> Iterator[Edit]:
     for line in text.split("\n"):
         end = start + len(line)
         cells = line.strip()
-        table_rule = "--" in cells and "|" in cells and TABLE_RULE.issuperset(cells)
+        table_rule = "-" in cells and "|" in cells and TABLE_RULE.issuperset(cells)
         if table_rule or (len(cells) > 2 and frozenset(cells) in RULES):
             yield Edit(start, min(end + 1, len(text)))
         elif len(cells) > 2 and (

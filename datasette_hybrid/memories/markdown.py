@@ -38,6 +38,7 @@ from memory_store.host import (
     heading_name,
     heading_words,
     markdown_link,
+    plain_text,
     section,
     whole_characters,
     wiki_link,
@@ -59,7 +60,6 @@ CALLOUTS = {
     "bad": {"danger", "error", "bug", "failure", "fail", "missing"},
 }
 """The four looks of a callout, and the types that have them."""
-WRAPPED = 60  # characters: editors wrap at 72 to 100, people who break lines on purpose earlier
 QUOTE_BEGINS = ["blockquote_open", "paragraph_open"]
 BLOCK_LIMIT = 20_000  # characters of one paragraph, heading or cell; a longer one shows as text
 TRIED = 10_000_000
@@ -427,10 +427,14 @@ def _keep_limits(state: StateCore) -> None:
 
 
 def _lay_out(state: StateCore) -> None:
-    """Headings below the page's own, tables that scroll, classes instead of styles."""
+    """Headings below the page's own, none of which leaves a level out, for who hears them; tables
+    that scroll, classes instead of styles."""
+    above: list[str] = []
     for token in state.tokens:
+        if token.type == "heading_open":
+            above = [*(tag for tag in above if tag < token.tag), token.tag]
         if token.type in ("heading_open", "heading_close"):
-            token.tag = f"h{min(int(token.tag[1]) + 1, 6)}"
+            token.tag = f"h{min(len(above) + 1, 6)}"
         elif token.type in ("th_open", "td_open"):
             aligned = str(token.attrs.pop("style", "")).removeprefix("text-align:")
             token.attrs = {"class": aligned} if aligned else {}
@@ -471,7 +475,7 @@ def _line_break(_: Any, tokens: Sequence[Token], index: int, *__: Any) -> str:
     while index and tokens[index - 1].type not in ("softbreak", "hardbreak"):
         index -= 1
         length += len(tokens[index].content)
-    return "\n" if length >= WRAPPED else "<br>\n"
+    return "\n" if length >= plain_text.WRAPPED else "<br>\n"
 
 
 def _item(_: Any, tokens: Sequence[Token], index: int, *__: Any) -> str:

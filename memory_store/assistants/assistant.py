@@ -42,6 +42,7 @@ class Assistant(Struct, frozen=True):
     ``allowance`` is how much it may ask (``None``: not counted). ``last_came`` says when it did so
     before, ISO 8601; empty where that is not known. ``embed_later`` begins to embed, in the
     background, what was added in words alone (``None``: all is embedded before the answer).
+    ``into`` is where it adds what names no collection; empty for the personal one.
     """
 
     store: MemoryStore
@@ -51,6 +52,7 @@ class Assistant(Struct, frozen=True):
     allowance: Allowance | None = None
     last_came: Callable[[], str] = str
     embed_later: Callable[[], None] | None = None
+    into: str = ""
 
     def spend(self, size: int) -> None:
         """Count what it asks, so many bytes. Raises RefusedError where that is too much."""
@@ -103,6 +105,11 @@ def only(store: MemoryStore, names: Sequence[str]) -> MemoryStore:
     if not names:
         return store.limited_to(EVERYTHING)
     return store.limited_to(Scope.of(ids_of(store, names)))
+
+
+def sole(names: Sequence[str]) -> str:
+    """The one collection that was named; empty where there are several or none."""
+    return names[0] if len(names) == 1 else ""
 
 
 def ids_of(store: MemoryStore, names: Sequence[str]) -> list[str]:

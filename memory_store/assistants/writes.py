@@ -195,7 +195,7 @@ def _draft(assistant: Assistant, new: New) -> MemoryDraft:
         title=new.title or None,
         type=new.type or None,
         topics=tuple(new.topics),
-        collection=new.collection or None,
+        collection=new.collection or assistant.into or None,
         parent=_parent(assistant, new.parent),
         valid_from=new.valid_from or None,
         valid_to=new.valid_to or None,

@@ -133,7 +133,7 @@ def _serve(
 
     require_sdk()
     from memory_store.assistants.allowance import Allowance
-    from memory_store.assistants.assistant import Assistant, only
+    from memory_store.assistants.assistant import Assistant, only, sole
     from memory_store.assistants.trail import Trail
 
     def serving(store: MemoryStore, embed: Callable[[], None] | None) -> Serving:
@@ -145,6 +145,7 @@ def _serve(
             allowance=Allowance(),
             last_came=trail.last_came,
             embed_later=embed,
+            into=sole(collection),
         )
 
         def until_it_leaves(*streams: TextIO) -> None:

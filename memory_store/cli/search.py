@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -42,6 +43,8 @@ _FOLDER_COLUMNS = (*_TABLE_COLUMNS[:-1], "ref")
 IN = "--in"
 USUAL = ("mode", "limit", "recipe", "status", "min-score", "budget", "budget-ms")
 """The options whose usual values ``config.yaml`` may say, under ``search``."""
+VARIABLES = {name: f"MEMORY_STORE_SEARCH_{name.upper().replace('-', '_')}" for name in USUAL}
+"""Each with the variable that comes before the file."""
 
 
 class QueryCommand(VaultCommand):
@@ -177,6 +180,8 @@ def _usual_options() -> dict[str, Any]:
             raise BadInputError(
                 f"{config_file()}: {SEARCH}: {name!r} cannot be set here. There are {known}", SEARCH
             )
+    said = {name: os.environ.get(variable) for name, variable in VARIABLES.items()}
+    usual = {**usual, **{name: value for name, value in said.items() if value}}
     return {name.replace("-", "_"): value for name, value in usual.items()}
 
 

@@ -1,5 +1,7 @@
 """Embedding models behind one small interface: FastEmbed, from files on this machine.
 
+:mod:`memory_store.models.static` has those that only look vectors up.
+
 Boundary: texts are handed to a model in this process and nowhere else. Nothing here opens a
 connection: FastEmbed would download a missing model by itself, so it is only ever shown folders.
 The files of a model in our cache are compared with their pins (:mod:`memory_store.models.pins`)
@@ -17,7 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from memory_store.errors import ModelUnavailableError
@@ -31,6 +32,7 @@ from memory_store.models.places import (
     command_for,
     locate_embedder,
 )
+from memory_store.models.token_vectors import TokenVectors, Vectors, encodable, unit_vectors
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -46,9 +48,7 @@ FEW = 2  # texts that are not worth a second session
 _USUAL_COSINES = {"all-minilm-l6-v2": (0.10, 0.09), "multilingual-e5-small": (0.77, 0.021)}
 _MULTILINGUAL = ("multilingual", "bge-m3", "-m3", "labse", "gte-multi")
 _E5 = re.compile(r"(?:^|[-_/])e5-(?:small|base|large)(?!.*instruct)")
-_ENGLISH = re.compile(r"minilm|-en(-|$)|bge-|gte-|nomic|mxbai|snowflake|arctic|mpnet|clip")
-
-Vectors = NDArray[np.float32]
+_ENGLISH = re.compile(r"minilm|-en(-|$)|bge-|gte-|nomic|mxbai|snowflake|arctic|mpnet|clip|potion-")
 
 
 class Embedder(Protocol):
@@ -95,16 +95,6 @@ class Embedder(Protocol):
         Raises :class:`ModelUnavailableError` for a model that gives one vector a text only.
         """
         ...
-
-
-class TokenVectors(Struct, frozen=True):
-    """The tokens of one text: unit ``vectors`` [t, d] and their character ``offsets`` [t].
-
-    Special tokens, and those beyond the model's window, are not among them; t may be 0.
-    """
-
-    vectors: Vectors
-    offsets: tuple[tuple[int, int], ...]
 
 
 class FastEmbedEmbedder:
@@ -246,7 +236,8 @@ class FastEmbedEmbedder:
         read = []
         for matrix, one in zip(output, encodings, strict=True):
             real = [n for n, special in enumerate(one.special_tokens_mask) if not special]
-            read.append(TokenVectors(_unit(matrix[real]), tuple(one.offsets[n] for n in real)))
+            offsets = tuple(one.offsets[n] for n in real)
+            read.append(TokenVectors(unit_vectors(matrix[real]), offsets))
         return read
 
     def _vectors(self, work: Callable[[], Iterable[NDArray[Any]]], count: int) -> Vectors:
@@ -255,7 +246,7 @@ class FastEmbedEmbedder:
         length = self.dimensions or np.size(made[0])
         if len(made) != count or any(np.shape(one) != (length,) for one in made):
             raise self._failed("vectors of another number or length than it should")
-        vectors = _unit(made)
+        vectors = unit_vectors(made)
         for one in made:
             if one.flags.writeable:
                 one.fill(0)
@@ -319,11 +310,6 @@ def languages_of(embedder: Embedder) -> frozenset[str]:
     return frozenset({"en", coded[1]} if coded else {"en"} if _ENGLISH.search(name) else ())
 
 
-def encodable(text: str) -> str:
-    """``text`` with lone surrogates, which no tokenizer takes, replaced. Offsets stay true."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
 def default_threads() -> int:
     """Threads for one model: the cores this process may use, at most :data:`MAX_THREADS`."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only; respects containers
@@ -331,7 +317,7 @@ def default_threads() -> int:
     return min(cores, MAX_THREADS)
 
 
-_loaded: dict[tuple[Path, int], FastEmbedEmbedder] = {}
+_loaded: dict[tuple[Path, int], Embedder] = {}
 _loading = threading.Lock()
 _building = threading.Lock()
 
@@ -360,8 +346,16 @@ def load_embedder(name_or_folder: str | None = None, *, threads: int | None = No
     if key not in _loaded:
         with _loading:
             if key not in _loaded:
-                _loaded[key] = FastEmbedEmbedder(place, key[1])
+                _loaded[key] = _loaded_from(place, key[1])
     return _loaded[key]
+
+
+def _loaded_from(place: ModelPlace, threads: int) -> Embedder:
+    if place.is_static:
+        from memory_store.models.static import StaticEmbedder
+
+        return StaticEmbedder(place)
+    return FastEmbedEmbedder(place, threads)
 
 
 def _built_once(name: str) -> ModelPlace:
@@ -444,15 +438,6 @@ def _register(place: ModelPlace) -> str:
         model_file=place.file,
     )
     return name
-
-
-def _unit(vectors: Sequence[NDArray[Any]] | NDArray[Any]) -> Vectors:
-    """Stack to float32 [n, d] of length one; FastEmbed's own are off by rounding or not scaled."""
-    unit: Vectors = np.array(vectors, dtype=np.float32)
-    with np.errstate(invalid="ignore", over="ignore"):  # the user of a vector checks it
-        lengths = np.linalg.norm(unit, axis=1, keepdims=True)
-        unit /= np.maximum(lengths, np.float32(1e-12))  # in place: no copy stays behind
-    return unit
 
 
 def _in_crumbs(pieces: Sequence[str]) -> bool:

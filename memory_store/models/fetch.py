@@ -23,7 +23,7 @@ from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.models import hub, pins
 from memory_store.models.offline import MODEL_FILES, PACKAGES, put_in_place
 from memory_store.models.pins import Described, KnownModel, PinnedFile, Record, Revision
-from memory_store.models.places import MODEL_NAME_FORM, command_for
+from memory_store.models.places import MODEL_NAME_FORM, STATIC_FILES, command_for
 from memory_store.models.reranker import locate_reranker, rerankers_folder
 from memory_store.paths import cache_folder
 
@@ -225,7 +225,8 @@ def _trusted(name: str, archive: Path | None) -> Offer:
     else:
         listing = hub.newest(named.repository, _remedy(named.name))
         sizes = {one.rfilename: one.size for one in listing.siblings}
-        wanted = [named.graph, *BESIDE] if embedding else [f"{named.name}.zip"]
+        beside = STATIC_FILES[1:] if named.graph == STATIC_FILES[0] else BESIDE
+        wanted = [named.graph, *beside] if embedding else [f"{named.name}.zip"]
         wanted += {f"{named.graph}_data"} & sizes.keys()
         absent = [file for file in wanted if file not in sizes and file != BESIDE[-1]]
         if absent:

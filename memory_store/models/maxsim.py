@@ -21,7 +21,8 @@ from memory_store.models.time_limit import batches_in_time
 from memory_store.paths import RERANKER_VARIABLE
 
 if TYPE_CHECKING:
-    from memory_store.models.embedder import Embedder, TokenVectors
+    from memory_store.models.embedder import Embedder
+    from memory_store.models.token_vectors import TokenVectors
 
 NAME = "maxsim"  # what an asker calls it; no model of that name exists
 MAX_TOKENS = 256  # of a passage: what sentence models were trained on; cost grows with it

@@ -7,6 +7,7 @@ pinned or recorded (:mod:`memory_store.models.pins`).
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -25,11 +26,12 @@ MULTILINGUAL = offline.MULTILINGUAL
 MULTILINGUAL_COMMAND = f"{pins.COMMAND} multilingual"
 SHORT = {one.name: one.embedder for one in PRESETS}  # names that are easier to type
 DOCTOR = "memory-store doctor DB"
+STATIC_FILES = ("model.safetensors", "tokenizer.json", "config.json")  # in Model2Vec's format
 MODEL_NAME_FORM = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 
 
 class ModelPlace(Struct, frozen=True):
-    """Where a model's files are: ``folder`` and, in it, the ONNX ``file``.
+    """Where a model's files are: ``folder`` and, in it, the ``file`` of the graph, or of vectors.
 
     ``registered`` is FastEmbed's name for it; ``None`` for a folder FastEmbed has not heard of.
     ``ours`` is a folder in our cache, whose files have to be those that are pinned or recorded.
@@ -40,6 +42,11 @@ class ModelPlace(Struct, frozen=True):
     file: str = "model.onnx"
     registered: str | None = None
     ours: bool = False
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it holds a vector for each token, and no graph."""
+        return self.file == STATIC_FILES[0]
 
 
 def locate_embedder(name_or_folder: str | None = None) -> ModelPlace | None:
@@ -67,8 +74,20 @@ def _in_folder(asked: str) -> ModelPlace | None:
     if asked == DEFAULT_MODEL or not os.path.isdir(folder):  # unlike is_dir, takes any name
         return None
     folder = folder.resolve()
-    flat = (folder / "model.onnx").is_file()
-    return ModelPlace(folder.name, folder, "model.onnx" if flat else "onnx/model.onnx")
+    flat, nested, static = "model.onnx", "onnx/model.onnx", STATIC_FILES[0]
+    graph = next((one for one in (flat, nested) if (folder / one).is_file()), None)
+    if _says_static(folder) or (graph is None and (folder / static).is_file()):
+        graph = static
+    return ModelPlace(folder.name, folder, graph or nested)
+
+
+def _says_static(folder: Path) -> bool:
+    """Whether a model with a graph, too, is one of Model2Vec: that graph is none for FastEmbed."""
+    try:
+        said = json.loads((folder / STATIC_FILES[2]).read_text("utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(said, dict) and said.get("model_type") == "model2vec"
 
 
 def chosen_embedder(name_or_folder: str | None) -> str:

@@ -25,10 +25,11 @@ from memory_store.configuration import chosen
 from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.models import pins
 from memory_store.models.calibration import CALIBRATIONS, Calibration, fitted_for
-from memory_store.models.embedder import default_threads, encodable, quiet_runtime
+from memory_store.models.embedder import default_threads, quiet_runtime
 from memory_store.models.places import MODEL_NAME_FORM
 from memory_store.models.presets import preset
 from memory_store.models.time_limit import batches_in_time
+from memory_store.models.token_vectors import encodable
 from memory_store.paths import MODEL_VARIABLE, RERANKER_VARIABLE, cache_folder, home_path
 
 if TYPE_CHECKING:

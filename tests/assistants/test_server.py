@@ -67,6 +67,20 @@ async def test_a_client_searches_reads_and_adds(notes: MemoryStore, key_file: Pa
     assert notes.get(id_).metadata == {"by": "tester"}
 
 
+async def test_in_one_collection_it_adds_there(notes: MemoryStore, key_file: Path) -> None:
+    for name in ("work", "play"):
+        notes.collections.create(name)
+    new = {"memories": [{"text": "Bins on Tuesday"}]}
+    async with connected(notes, key_file, "--append-only", "--collection", "work") as session:
+        assert not (await session.call_tool("memory_add", new)).is_error
+    (added,) = (one for one in notes.list() if one.text == "Bins on Tuesday")
+    assert added.collection == "work"
+    several = ("--collection", "work", "--collection", "play")
+    async with connected(notes, key_file, "--append-only", *several) as session:
+        refused = await session.call_tool("memory_add", new)
+    assert "say which" in refused.content[0].text
+
+
 async def test_one_that_may_only_read_is_refused_in_words(
     notes: MemoryStore, key_file: Path
 ) -> None:

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from typing_commands import Vault
 
 from memory_store.cli import main
+from memory_store.cli.search import USUAL, VARIABLES
 from memory_store.configuration import default_vault
 
 
@@ -46,6 +47,23 @@ def test_a_variable_comes_first(config: Path, monkeypatch: pytest.MonkeyPatch) -
     assert default_vault() == Path.home() / "one.db"
     monkeypatch.setenv("MEMORY_STORE_DB", "/two.db")
     assert default_vault() == Path("/two.db")
+
+
+def test_usual_options_have_a_variable_each_which_comes_first_and_a_flag_before_it(
+    config: Path, vault: Vault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config.write_text("search: {mode: vector, limit: 2}\n")
+    search = ("search", str(vault.path), "lisbon", "--key-file", str(vault.key_file), "--json")
+    monkeypatch.setenv("MEMORY_STORE_SEARCH_MODE", "keyword")
+    assert '"mode": "keyword"' in run(*search)
+    assert run(*search).count('"id"') == 2
+    monkeypatch.setenv("MEMORY_STORE_SEARCH_LIMIT", "1")
+    assert run(*search).count('"id"') == 1
+    assert '"mode": "hybrid"' in run(*search, "--mode", "hybrid")
+    for name in USUAL:
+        monkeypatch.setenv(VARIABLES[name], "loud")
+        assert f"--{name}" in refusal(*search)
+        monkeypatch.delenv(VARIABLES[name])
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
-from benchmarks import code_quality, code_speed, pattern_search
+from benchmarks import code_peers, code_quality, code_speed, pattern_search
 from memory_store.search import recipes
 
 FILES = {
@@ -76,3 +77,15 @@ def test_speed_is_measured_on_a_tree(tree: Path, capsys: pytest.CaptureFixture[s
     assert "Absent" not in said
     assert "files: 3" in said
     assert f"search({code_speed.QUESTIONS[0]!r})" in said
+
+
+def test_each_step_is_a_process_of_its_own_beside_others(
+    tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    assert code_peers.main([str(tree)]) == 0
+    said = capsys.readouterr().out
+    assert "3 files" in said
+    for step in (code_peers.INDEX, code_peers.AGAIN, code_peers.FIRST, code_peers.QUESTION):
+        (line,) = (one for one in said.splitlines() if one.startswith(f"  ours      {step}"))
+        assert float(line.split()[-2].replace(",", "")) > 0

@@ -7,8 +7,9 @@ import time
 import numpy as np
 import pytest
 
-from memory_store.models.embedder import Embedder, TokenVectors
+from memory_store.models.embedder import Embedder
 from memory_store.models.maxsim import asks_for_maxsim, maxsim, maxsim_scores, token_weights
+from memory_store.models.token_vectors import TokenVectors
 
 QUERY = "the automobile key"
 WEIGHTS = [((0, 3), 0.1), ((4, 14), 3.0), ((15, 18), 2.0)]

@@ -226,7 +226,13 @@ def test_a_heading_that_repeats_the_title_is_left_out() -> None:
     ],
 )
 def test_the_anchor_of_a_heading_is_not_shown(heading: str, said: str) -> None:
-    assert str(readable(f"a\n\n## {heading}")) == f"<p>a</p>\n<h3>{said}</h3>"
+    assert str(readable(f"a\n\n## {heading}")) == f"<p>a</p>\n<h2>{said}</h2>"
+
+
+def test_headings_begin_below_that_of_the_page_and_leave_no_level_out() -> None:
+    text = "### A\n\n##### B\n\n#### C\n\n# D\n\n## E\n\n###### F\n\n### G\n"
+    levels = re.findall(r"<h(\d)>(.)</h\1>", str(readable(text)))
+    assert levels == [*zip("2332344", "ABCDEFG", strict=True)]
 
 
 @pytest.mark.parametrize(

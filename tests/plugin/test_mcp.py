@@ -145,6 +145,10 @@ async def test_the_address_names_the_collections(served: Served) -> None:
         assert (await session.call_tool("memory_read", {"ids": [ONE]})).is_error
         new = {"memories": [{"text": "x", "collection": "new"}]}
         assert (await session.call_tool("memory_add", new)).is_error
+        new = {"memories": [{"text": "Into the only one"}]}
+        assert not (await session.call_tool("memory_add", new)).is_error
+    (added,) = (one for one in served.store.list() if one.text == "Into the only one")
+    assert added.collection == "work"
 
 
 async def test_one_who_may_not_read_gets_what_the_page_gives(served: Served) -> None:

@@ -171,21 +171,23 @@ async def test_the_page_says_how_many_hold_a_word_where_that_is_more(
 
 async def test_a_preview_shows_words_and_marks_those_looked_for(served: Served) -> None:
     text = (
-        "# Ferry notes\n\n## Out\n\nThe **ferry to Hook** leaves the old quay\nat six; the "
-        "`ferry --early` at five.\n\n| ferry | when |\n|---|---|\n| early | five |"
+        "# Ferry notes\n\n## Out\n\n"
+        "The **ferry to Hook** leaves from the old quay below the mill\nat six; "
+        "the `ferry --early` at five.\n\n| ferry | when |\n|---|---|\n| early | five |"
     )
     store = served.store
     store.add(text, title="Ferry notes")
     bob = served.by("bob")
     preview = soup(await bob.get("?q=ferry+hook")).select_one(".hy-result .hy-preview")
     assert preview.get_text() == (
-        "Out\nThe ferry to Hook leaves the old quay at six; the ferry --early at five.\n"
+        "Out\nThe ferry to Hook leaves from the old quay below the mill at six; "
+        "the ferry --early at five.\n"
         "\nferry · when\nearly · five"
     )
     marks = [mark.get_text() for mark in preview.select("mark")]
     assert marks == ["ferry", "Hook", "ferry", "ferry"]
     row = (await bob.get(".json?q=ferry+hook")).json()["rows"][0]
-    assert "**ferry to Hook** leaves the old quay\nat six" in row["preview"]
+    assert "**ferry to Hook** leaves from the old quay below the mill\nat six" in row["preview"]
 
 
 async def test_lists_and_tasks_have_signs_and_topics_stand_once(served: Served) -> None:

@@ -36,6 +36,11 @@ async def test_a_locked_vault_says_how_to_open_it(closed: Served) -> None:
     assert "notes is locked" in page.text
     assert 'action="/notes/-/hybrid/unlock"' in page.text
     assert 'value="tomatoes"' in page.text  # the question is not lost
+    card = soup(page).select_one(".hy-card")
+    assert len(card.select("input:not([type=hidden])")) == 1
+    assert len(card.find_all("p", recursive=False)) == 1, "one sentence; the rest is folded"
+    secrets = [one.get_text() for one in card.select("details b")]
+    assert secrets == ["passphrase", "recovery code", "key file"]
     data = await closed.get(".json?q=tomatoes")
     assert data.status_code == 423
     assert data.json()["ok"] is False
