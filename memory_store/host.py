@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from memory_store import plain_text
 from memory_store.actions.edits import checked_rows
+from memory_store.actions.saved_searches import is_token
 from memory_store.actions.trail import COLUMNS, Total, Wanted, totals
 from memory_store.addresses import Address, is_address
 from memory_store.assistants import answer_over_http, require_sdk

@@ -152,6 +152,7 @@ class Searches(Actions):
     make_feed = late(lambda: actions.saved_searches.make_feed)
     end_feed = late(lambda: actions.saved_searches.end_feed)
     of_feed = late(lambda: actions.saved_searches.of_feed)
+    feeds = late(lambda: actions.saved_searches.feeds)
 
 
 class MemoryStore(Actions):

@@ -4,7 +4,7 @@ Boundary: a feed reader proves itself by the feed's own token, as the password o
 scheme: so no secret stands in an address. The token opens that feed and nothing else; what the feed
 holds is what the actor whose search it is may see now, by the id alone. A locked vault answers
 everybody alike, with no entry. Asking is no use of the vault: a reader that asks every few minutes
-keeps no vault open.
+keeps no vault open, and a wrong token does not open one whose keys rest.
 """
 
 from __future__ import annotations
@@ -110,6 +110,8 @@ async def _answered(datasette: Any, request: Any, token: str) -> Response:
 
 
 def _saved(vault: Vault, id: str, token: str) -> SavedSearch | None:
+    if not vault.may_be_feed(id, token):
+        return None
     store = vault.use(EVERYTHING, counts=False)
     return store.searches.of_feed(id, token) if store.is_owner else None
 

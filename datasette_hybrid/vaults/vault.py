@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 import sys
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -91,6 +91,7 @@ class Vault:
         self._members_unknown = False
         self._older_unshown = False
         self._revision: int | None = None
+        self._feeds: Mapping[str, str] = {}
         self._followed: tuple[str | None, int] | None = None
         self._file = stamp(path)
         self._hours = Hours(settings)
@@ -242,6 +243,17 @@ class Vault:
             elif outdated or not self._resting:
                 return None
             return self._membership
+
+    def may_be_feed(self, id: str, token: str) -> bool:
+        """Whether a token may open a feed, as far as that is known without the keys.
+
+        A stranger may ask at any time. So while the keys rest, what was known of the feeds holds
+        as long as the file's settings are the same, and a wrong token does not have them read.
+        """
+        if not self._rests_now():
+            return True
+        same = opening.revision(self.path, self.access) == self._revision
+        return not same or host.is_token(self._feeds.get(id, ""), token)
 
     def stay(self) -> None:
         """For a server that stays: run its upkeep whenever it is open."""
@@ -451,6 +463,7 @@ class Vault:
         store, self._store, self.unlock_id = self._store, None, None
         end_searches = self.upkeep.end()
         self._membership = self._revision = None
+        self._feeds = {}
         self.sessions.wipe()
         self.questions.wipe()
         self.views.wipe()
@@ -478,10 +491,14 @@ class Vault:
         return None if self._members_unknown else Membership(store.collections.membership())
 
     def _remember_members(self, store: MemoryStore) -> None:
-        """Know who is a member while the keys rest. What cannot be read is read at the next use."""
+        """Know who is a member, and which feeds there are, while the keys rest.
+
+        What cannot be read is read at the next use.
+        """
         revision = opening.revision(self.path, self.access)
         with suppress(MemoryStoreError, host.sqlite3.Error):
             self._membership = self._members(store)
+            self._feeds = store.searches.feeds() if store.is_owner else {}
             self._revision = revision
 
 

@@ -120,11 +120,21 @@ def end_feed(opened: Opened, owner: str, named: str) -> SavedSearch:
 @action(None, writes=False)
 def of_feed(opened: Opened, id: str, token: str) -> SavedSearch | None:
     """The saved search whose feed a token opens; ``None`` where it opens none of that id."""
-    given = _digest(token)
     for one in _all(opened):
-        if one.id == id and one.feed and hmac.compare_digest(one.feed, given):
+        if one.id == id and is_token(one.feed, token):
             return one
     return None
+
+
+@action(None, writes=False)
+def feeds(opened: Opened) -> dict[str, str]:
+    """What is kept of each feed's token, by the id of its search: see :func:`is_token`."""
+    return {one.id: one.feed for one in _all(opened) if one.feed}
+
+
+def is_token(kept: str, token: str) -> bool:
+    """Whether a token is the one of which this is ``kept``; none is where nothing is."""
+    return bool(kept) and hmac.compare_digest(kept, _digest(token))
 
 
 _USUAL = to_builtins(SearchRequest())

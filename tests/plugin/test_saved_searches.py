@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from memory_store.records import search_request
+from memory_store.store import MemoryStore
 
 from .conftest import ALLOW, Filled, Served, plain_datasette, soup
 
@@ -242,6 +243,33 @@ async def test_a_reader_that_asks_again_and_again_keeps_no_vault_open(served: Se
     before = served.vault._hours.used
     assert (await read(served, row, token)).status_code == 200
     assert served.vault._hours.used is before
+
+
+async def test_a_stranger_opens_no_vault_whose_keys_rest(served: Served) -> None:
+    root = served.by("root")
+    row = await saved(root, q="tomatoes")
+    token = (await feed(root, row))["token"]
+    served.vault.rest()
+    assert not served.vault.is_open
+    for id, given in ((row["id"], "wrong"), (row["id"], token[:-1]), ("none", token)):
+        assert (await read(served, {"id": id}, given)).status_code == 404
+        assert not served.vault.is_open, given
+    assert (await read(served, row, token)).status_code == 200
+    newer = (await feed(root, row))["token"]
+    served.vault.rest()
+    assert (await read(served, row, token)).status_code == 404
+    assert not served.vault.is_open
+    assert (await read(served, row, newer)).status_code == 200
+
+
+async def test_a_feed_made_elsewhere_while_the_keys_rest_is_found(
+    served: Served, filled: Filled
+) -> None:
+    served.vault.rest()
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        kept = store.searches.save("root", NAME, search_request("tomatoes"))
+        _, token = store.searches.make_feed("root", kept.id)
+    assert (await read(served, {"id": kept.id}, token)).status_code == 200
 
 
 async def test_what_cannot_be_saved_is_refused_by_name(served: Served) -> None:
