@@ -77,8 +77,9 @@ demo: $(VENV)/.runtime ## import the demo notes into a sealed store, search them
 test: $(VENV)/.test ## run the tests (DATASETTE=next: on the newest 1.0 alpha); the proofs of security: make proofs
 	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not soak" $(or $(ARGS),--ignore=tests/proofs --ignore=tests/measuring)
 
-test-postgres: $(VENV)/.test ## run the tests of vaults with every vault in a PostgreSQL database
-	STORAGE=postgres $(BIN)/python -m pytest -n 4 --dist worksteal -m "not soak" tests/vault \
+test-postgres: $(VENV)/.test ## run the tests of what a vault does with every vault in a PostgreSQL database
+	STORAGE=postgres $(BIN)/python -m pytest -n 4 --dist worksteal -m "not soak and not browser" \
+		$(addprefix tests/,vault plugin assistants search) \
 		$(addprefix tests/test_,store.py trash.py actions.py editing.py review.py links.py succession.py) $(ARGS)
 
 lint: $(VENV)/.lint ## formatting, lint, types, import contracts, generated documentation

@@ -86,6 +86,11 @@ class Address(type(Path())):  # type: ignore[misc]
         return str(self)
 
     @property
+    def stem(self) -> str:
+        """What it is called where a file is called by its name: by Datasette, by an assistant."""
+        return self.vault
+
+    @property
     def parent(self) -> Address:
         return self
 

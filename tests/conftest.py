@@ -62,11 +62,17 @@ def second_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of a test that is marked ``sampled(n)`` n cases are run, spread from one that its name draws.
+    """A test that is marked ``in_a_file`` is skipped with ``STORAGE=postgres``.
+
+    Of a test that is marked ``sampled(n)`` n cases are run, spread from one that its name draws.
 
     All are run by ``make proofs``, and of a test that the command line names. With ``PROOFS=few``
     a third of n is run: by another Datasette, after a usual run.
     """
+    if os.environ.get("STORAGE"):
+        for item in items:
+            if item.get_closest_marker("in_a_file"):
+                item.add_marker(pytest.mark.skip(reason="looks into the vault's file"))
     proofs = os.environ.get("PROOFS")
     if proofs == "full" or any("::" in named for named in config.args):
         return

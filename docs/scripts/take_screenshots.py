@@ -160,17 +160,39 @@ def take(page: Page, base: str) -> None:
     page.screenshot(path=IMAGES / "screenshot-phone.png")
 
 
+def source_code(folder: Path) -> Path:
+    """A work tree of the store's own source."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "memory_store", folder / "tree" / "memory_store", ignore=ignored)
+    (folder / "tree" / ".git").mkdir()
+    return folder / "tree"
+
+
+def take_code(page: Page, base: str) -> None:
+    """A search of source code, and the page of a file."""
+    page.set_viewport_size(SIZES["desktop"])  # type: ignore[arg-type]
+    page.goto(f"{base}/notes/-/hybrid?q=how+is+a+key+derived+from+a+passphrase")
+    page.screenshot(path=IMAGES / "screenshot-code.png")
+    page.locator(".hy-result h2 a").first.click()
+    page.wait_for_load_state()
+    page.set_viewport_size({"width": WIDTH, "height": HEIGHT + 300})  # down to the first lines
+    page.evaluate("window.scrollTo(0, 0)")
+    page.screenshot(path=IMAGES / "screenshot-file.png")
+
+
 def main() -> None:
     SHEETS.mkdir(exist_ok=True)
     passphrase = secrets.token_urlsafe(16)
     with tempfile.TemporaryDirectory() as folder, browser_of_the_machine() as browser:
-        for name in ("notes", "empty"):
+        for name in ("notes", "code", "empty"):
             database = Path(folder, name, "notes.db")
             database.parent.mkdir()
             store, _ = MemoryStore.create(database, passphrase=passphrase, device_key=False)
             with store:
                 if name == "notes":
                     store.import_paths([ROOT / "demo" / "notes"])
+                if name == "code":
+                    store.import_paths([source_code(database.parent)], embed=False)
             with served(database) as base:
                 page = browser.new_context(device_scale_factor=1).new_page()
                 if name == "notes":
@@ -178,6 +200,8 @@ def main() -> None:
                 unlock(page, base, passphrase)
                 if name == "empty":
                     sheet(page, "empty", f"{base}/notes/-/hybrid")
+                elif name == "code":
+                    take_code(page, base)
                 else:
                     take(page, base)
                     take_sheets(page, base)

@@ -6,6 +6,7 @@ path. What is not part of the protocol goes to standard error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -198,6 +199,12 @@ def _check(client: str | None) -> None:
         click.get_current_context().exit(1)
 
 
+def _entry_name(database: Path) -> str:
+    """What a vault's server is called. Claude Code takes letters, digits, ``_`` and ``-``."""
+    called = re.sub(r"[^a-z0-9_-]+", "-", database.stem, flags=re.I | re.A).strip("-")
+    return "memories" if called in ("", "memories") else f"memories-{called}"
+
+
 def _install(
     database: Path, client: str, arguments: list[str], key_file: Path | None, only_print: bool
 ) -> None:
@@ -208,7 +215,7 @@ def _install(
         require_sdk()  # what the entry starts would only say it to the assistant
     check_is_vault(database)
     entry = clients.entry_for(database, [*_key(database, key_file), *arguments])
-    name = "memories" if database.stem == "memories" else f"memories-{database.stem}"
+    name = _entry_name(database)
     if only_print:
         click.echo(clients.shown(client, name, entry))
         return

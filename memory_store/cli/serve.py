@@ -62,9 +62,9 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
         os.environ[KEY_FILE_VARIABLE] = str(checked_key_file(key_file, database))
     else:
         options = {"keyring": True} if keyring_may_open(database) else {}
+    name, files = database.stem, [str(database)]
     if isinstance(database, Address):
-        options["storage"] = {"$env": _in_environment(database)}
-    name, files = _shown_as(database)
+        options["storage"], files = {"$env": _in_environment(database)}, []
     arguments = ["serve", *files, "--root", "--host", HERE]
     port = _free_port(port)
     arguments += ["--port", str(port), *([] if no_browser else ["--open"])]
@@ -79,13 +79,6 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
         click.echo("Stop with Ctrl-C. The link below, with a token, signs you in, once.", err=True)
         with announced(str(database), f"http://{HERE}:{port}/{tilde_encode(name)}"):
             cli.main(arguments, prog_name="memory-store", standalone_mode=False)
-
-
-def _shown_as(database: Path) -> tuple[str, list[str]]:
-    """The name that Datasette gives a vault, and the file that it is given."""
-    if isinstance(database, Address):
-        return database.vault, []
-    return database.stem, [str(database)]
 
 
 def _in_environment(database: Address) -> str:

@@ -16,6 +16,8 @@ from memory_store.assistants.clients import BEFORE, CLIENTS
 from memory_store.cli import main
 from memory_store.store import MemoryStore
 
+pytestmark = pytest.mark.in_a_file  # entries are named by it
+
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -55,6 +57,13 @@ def test_an_entry_has_absolute_paths_and_no_secret(
     secret = key_file.read_text().strip()
     assert secret not in CLIENTS[client].path().read_text("utf-8")
     assert secret not in result.output
+
+
+def test_an_entry_is_named_in_letters_that_every_assistant_takes(
+    home: Path, make_store: Any, key_file: Path
+) -> None:
+    assert install(make_store("my notes (1).db"), key_file, "cursor").exit_code == 0
+    assert '"memories-my-notes-1"' in CLIENTS["cursor"].path().read_text("utf-8")
 
 
 def test_other_settings_stay_and_the_old_file_is_kept(

@@ -62,7 +62,7 @@ async def test_a_client_searches_reads_and_adds(notes: MemoryStore, key_file: Pa
         assert "key" in read.structured_content["memories"][0]["text"]
         new = await session.call_tool("memory_add", {"memories": [{"text": "Bins on Tuesday"}]})
         id_ = new.structured_content["memories"][0]["id"]
-        resource = await session.read_resource(f"memory://notes/{id_}")
+        resource = await session.read_resource(f"memory://{notes.path.stem}/{id_}")
         assert resource.contents[0].text == "Bins on Tuesday"
     assert notes.get(id_).metadata == {"by": "tester"}
 
@@ -141,13 +141,13 @@ async def test_prompts_and_templates_say_what_they_are(notes: MemoryStore, key_f
         review = await session.get_prompt("weekly-review", {})
         assert "7d" in review.messages[0].content.text
         (template,) = (await session.list_resource_templates()).resource_templates
-        assert template.uri_template == "memory://notes/{id}"
+        assert template.uri_template == f"memory://{notes.path.stem}/{{id}}"
 
 
 async def test_who_subscribed_is_told_what_another_program_changed(
     notes: MemoryStore, key_file: Path
 ) -> None:
-    told: list[str] = []
+    base, told = f"memory://{notes.path.stem}", []
     heard = anyio.Event()
 
     async def hear(message: Any) -> None:
@@ -158,12 +158,12 @@ async def test_who_subscribed_is_told_what_another_program_changed(
     key, tomatoes = (one.id for one in sorted(notes.list(), key=lambda one: one.title))
     async with connected(notes, key_file, heard=hear) as session:
         for name in (key, "landscape"):
-            await session.subscribe_resource(f"memory://notes/{name}")
+            await session.subscribe_resource(f"{base}/{name}")
         notes.edit(tomatoes, text="Tomatoes want water at night")
         notes.edit(key, text="The spare key hangs in the shed")
         with anyio.fail_after(30):
             await heard.wait()
-    assert set(told) == {f"memory://notes/{key}", "memory://notes/landscape"}
+    assert set(told) == {f"{base}/{key}", f"{base}/landscape"}
 
 
 async def test_an_assistant_ends_a_conversation_with_notes_that_link(

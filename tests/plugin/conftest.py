@@ -22,8 +22,11 @@ from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 
 from datasette_hybrid.vaults.registry import vaults_of
+from memory_store.addresses import Address
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
+from memory_store.vault.storage.schema import is_vault
+from memory_store.vault.storage.transfer import copy_vault
 
 from .browsing import CHROMIUM, DESKTOP, PATIENCE, PHONE, SQL_TIME_LIMIT, opened
 
@@ -221,7 +224,24 @@ Serve = Callable[..., Awaitable[Served]]
 
 
 @pytest.fixture
-def serve(model: Path) -> Any:
+def on_server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """With ``STORAGE=postgres``: copies a vault's file to a server, and says how it is served."""
+    if not os.environ.get("STORAGE"):
+        return None
+    server = request.getfixturevalue("postgres")
+
+    def moved(path: Path) -> dict[str, Any]:
+        address = Address(server.address())
+        copy_vault(path, address)
+        variable = f"STORAGE_OF_{address.vault}"
+        monkeypatch.setenv(variable, address.text)
+        return {"storage": {"$env": variable}}
+
+    return moved
+
+
+@pytest.fixture
+def serve(model: Path, on_server: Any) -> Any:
     """Starts Datasette over files, with plugin options by database."""
     started: list[Any] = []
 
@@ -231,6 +251,15 @@ def serve(model: Path) -> Any:
         databases: dict[str, Any] | None = None,
         **more: Any,
     ) -> Served:
+        named = paths[0].stem if paths else "_memory"
+        if on_server is not None:
+            vaults = [path for path in paths if is_vault(path)]
+            paths = tuple(path for path in paths if path not in vaults)
+            there = {path.stem: on_server(path) for path in vaults}
+            options = {
+                name: {**(options or {}).get(name, {}), **there.get(name, {})}
+                for name in {*(options or {}), *there}
+            }
         configuration: dict[str, Any] = {
             "plugins": {"datasette-hybrid": {"databases": options or {}}},
             "databases": databases or {},
@@ -238,7 +267,7 @@ def serve(model: Path) -> Any:
         datasette = plain_datasette(paths, configuration, **more)
         await datasette.invoke_startup()
         started.append(datasette)
-        return Served(datasette, paths[0].stem if paths else "_memory")
+        return Served(datasette, named)
 
     yield start
     for datasette in started:

@@ -170,6 +170,7 @@ async def test_the_csv_runs_no_formula(served: Served) -> None:
     assert not [cell for row in rows for cell in row.values() if cell.startswith("=")]
 
 
+@pytest.mark.in_a_file
 async def test_events_are_written_within_seconds_and_at_shutdown(
     served: Served, filled: Filled
 ) -> None:
@@ -214,6 +215,7 @@ async def test_locking_what_is_locked_is_no_event(filled: Filled, serve: Serve) 
     assert [one.action for one in vault.audit.waiting()].count("lock") <= 1
 
 
+@pytest.mark.in_a_file
 @pytest.mark.usefixtures("no_watch")
 async def test_a_busy_file_delays_the_trail_and_no_search(served: Served, filled: Filled) -> None:
     writer = connect(filled.path)

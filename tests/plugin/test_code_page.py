@@ -48,7 +48,10 @@ async def test_a_file_shows_its_outline_its_dependants_and_its_lines(
     assert "\n".join(one.code.text for one in lines) + "\n" == TEXT
     assert lines[0].select_one(".hy-c-k").text == "class"
     assert not shown.select(".hy-source script, .hy-source img")
+    assert [one.text for one in shown.select(".hy-imports text")] == ["unpack.py", "boxes.py"]
     other = soup(await served.get(f"{served.base}/memories/{USER}"))
+    assert [one.text for one in other.select(".hy-imports text")] == ["boxes.py", "unpack.py"]
+    assert not soup(await served.get(f"{served.base}/memories/{FILE}")).select(".hy-imports script")
     imports = other.select(".hy-outline")[-1]
     assert [one["href"] for one in imports.select("a")] == [f"{served.base}/memories/{FILE}"]
 

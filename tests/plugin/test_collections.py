@@ -290,6 +290,7 @@ async def test_what_was_done_is_said_without_names(served: Served) -> None:
     assert said[0] == "The collection is made."
 
 
+@pytest.mark.in_a_file
 async def test_members_hold_while_the_keys_rest_and_follow_other_programs(
     served: Served, filled: Filled
 ) -> None:
@@ -311,6 +312,7 @@ async def test_members_hold_while_the_keys_rest_and_follow_other_programs(
     assert (await served.by("carol").get(".json?q=tomatoes")).status_code == 423
 
 
+@pytest.mark.in_a_file
 async def test_members_are_those_of_the_file_that_is_there(
     served: Served, filled: Filled, original: Filled, tmp_path: Path
 ) -> None:
@@ -328,6 +330,7 @@ async def test_members_are_those_of_the_file_that_is_there(
     assert vault.membership().members[plans] == {"carol": "owner"}
 
 
+@pytest.mark.in_a_file
 async def test_where_members_cannot_be_read_no_one_gets_anything(
     served: Served, filled: Filled, capfd: Any
 ) -> None:

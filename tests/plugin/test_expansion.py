@@ -111,6 +111,7 @@ async def test_who_may_only_search_learns_nothing_of_others_questions(
     assert "cached" not in reported
 
 
+@pytest.mark.in_a_file
 async def test_the_table_of_answers_shows_nothing(expanding: tuple[Served, Any]) -> None:
     served, _ = expanding
     await stage(served, "bob")

@@ -55,6 +55,7 @@ async def test_a_new_root_key_is_followed_where_the_configured_key_still_opens(
     assert await found(served.by("root")) == before
 
 
+@pytest.mark.in_a_file
 async def test_who_unlocked_with_a_key_that_was_taken_away_must_unlock_again(
     filled: Filled, serve: Serve
 ) -> None:
@@ -64,6 +65,7 @@ async def test_who_unlocked_with_a_key_that_was_taken_away_must_unlock_again(
     assert (await browser.get(TOMATOES)).status_code in (403, 423)
 
 
+@pytest.mark.in_a_file
 async def test_a_key_of_a_person_serves_what_is_shared_with_her_alone(
     filled: Filled, serve: Serve, tmp_path: Path
 ) -> None:

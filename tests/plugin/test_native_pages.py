@@ -11,6 +11,8 @@ import pytest
 from .conftest import ALLOW, Filled, Serve, Served, plain_datasette
 from .test_native_tables import ON_1, ONE, at, only_1, soup
 
+pytestmark = pytest.mark.in_a_file  # on a server they follow it every few seconds
+
 OPEN, EDIT, DONE = "Open memory", "Edit memory", "Mark as done"
 DELETE, LIKE = "Delete memory", "More like this"
 

@@ -18,6 +18,8 @@ from memory_store.store import MemoryStore
 
 from .conftest import ALLOW, Filled, Serve, Served, plain_datasette
 
+pytestmark = pytest.mark.in_a_file  # on a server they follow it every few seconds
+
 ONE, TWO, HOSTILE = (f"00000000-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
 ON_1 = hasattr(pm.hook, "top_homepage") and pm.hook.top_homepage.has_spec()
 only_1 = pytest.mark.skipif(not ON_1, reason="Datasette 0.65 has no such hook")

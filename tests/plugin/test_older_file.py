@@ -28,6 +28,7 @@ async def put_back(filled: Filled, serve: Serve) -> Served:
     return await serve(filled.path, options=filled.options(allow=ALLOW))
 
 
+@pytest.mark.in_a_file
 async def test_the_start_page_says_it_until_it_is_accepted_and_results_show_it_once(
     filled: Filled, serve: Serve, capsys: pytest.CaptureFixture[str]
 ) -> None:

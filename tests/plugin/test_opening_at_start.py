@@ -39,6 +39,7 @@ async def test_a_passphrase_in_the_environment_opens_what_it_fits(
     assert "notes: open, by MEMORY_STORE_PASSPHRASE" in capsys.readouterr().err
 
 
+@pytest.mark.in_a_file
 async def test_the_keyring_of_the_system_opens_a_vault(
     model: Path, tmp_path: Path, serve: Serve, os_keyring: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,6 +23,7 @@ def memory(served: Served, tmp_path: Path) -> str:
     return found
 
 
+@pytest.mark.in_a_file
 async def test_a_reader_saves_it_and_no_browser_shows_it(served: Served, memory: str) -> None:
     page = f"{served.base}/memories/{memory}"
     shown = soup(await served.by("root").get(page)).find("a", string=NAME)

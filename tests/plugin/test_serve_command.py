@@ -46,6 +46,7 @@ def served(*arguments: str) -> Iterator[str]:
             server.wait(30)
 
 
+@pytest.mark.in_a_file
 def test_results_at_a_terminal_lead_to_the_pages_while_they_are_served(
     make_store: Callable[..., MemoryStore], key_file: Path
 ) -> None:
@@ -69,6 +70,7 @@ def test_results_at_a_terminal_lead_to_the_pages_while_they_are_served(
     assert "\x1b]8;;" not in shown()
 
 
+@pytest.mark.in_a_file
 def test_the_link_signs_you_in_once_and_leads_to_the_search_page(
     make_store: Callable[..., MemoryStore], key_file: Path
 ) -> None:

@@ -49,6 +49,7 @@ async def titles(served: Served, query: str) -> list[str]:
     return [row["title"] for row in answer.json()["rows"]]
 
 
+@pytest.mark.in_a_file
 async def test_vaults_of_one_name_have_keys_and_sessions_of_their_own(
     filled: Filled, make: Make, serve: Serve
 ) -> None:
@@ -109,6 +110,7 @@ async def test_a_vault_added_at_runtime_without_a_key_can_be_unlocked(
     assert await titles(await unlocked(late, OTHER_PASSPHRASE), "storks") == ["Storks of work"]
 
 
+@pytest.mark.in_a_file
 @pytest.mark.usefixtures("no_watch")
 @pytest.mark.parametrize("way", ["renamed over it", "copied into it"])
 async def test_a_vault_exchanged_under_the_server_locks_and_opens_anew(
@@ -131,6 +133,7 @@ async def test_a_vault_exchanged_under_the_server_locks_and_opens_anew(
     assert await titles(await unlocked(served, OTHER_PASSPHRASE), "storks") == ["Storks of work"]
 
 
+@pytest.mark.in_a_file
 async def test_a_vault_written_to_by_another_person_stays_open(
     filled: Filled, serve: Serve
 ) -> None:

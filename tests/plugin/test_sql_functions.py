@@ -139,6 +139,7 @@ async def test_gnos_worked_example(served: Served) -> None:
     assert [row["both"] for row in rows] == [0.0323, 0.0164]
 
 
+@pytest.mark.in_a_file
 async def test_a_search_in_sql_leaves_the_page_a_page(served: Served, filled: Filled) -> None:
     """Whatever is asked, the table page answers 200, where there may be one at all."""
     with sqlite3.connect(filled.path) as connection:

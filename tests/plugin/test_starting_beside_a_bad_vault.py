@@ -78,6 +78,7 @@ def bad(model: Path, tmp_path: Path) -> Path:
     return store.path
 
 
+@pytest.mark.in_a_file
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("harm", HARMS)
 async def test_a_bad_vault_keeps_no_other_from_being_served(

@@ -28,6 +28,8 @@ from .conftest import ALLOW, Filled, Serve, Served, fill
 ONE = "00000000-0000-4000-8000-000000000001"
 TOMATOES = "select * from hybrid_search('tomatoes', 1)"
 
+pytestmark = pytest.mark.in_a_file  # a connection of the test's own
+
 
 @pytest.fixture
 def store(make_store: Callable[..., MemoryStore], model: object) -> MemoryStore:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from memory_store.store import MemoryStore
 
 from .conftest import Filled, Served
@@ -12,6 +14,7 @@ JOINED = """
 """
 
 
+@pytest.mark.in_a_file
 async def test_joins_find_nothing_pages_stay_and_what_is_written_leaves_no_hash(
     served: Served, filled: Filled
 ) -> None:

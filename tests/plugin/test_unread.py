@@ -136,6 +136,7 @@ def test_sql_shows_a_searcher_no_more(pair: Pair, recipe: str) -> None:
     assert len(found[0][0]) == 10
 
 
+@pytest.mark.in_a_file
 async def test_pages_and_json_show_a_searcher_no_more(
     pair: Pair, serve: Serve, key_file: Path
 ) -> None:

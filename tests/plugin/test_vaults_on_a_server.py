@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from datasette.utils import StartupError
 from postgres_server import Server
 
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.addresses import Address
+from memory_store.cli import main
 from memory_store.store import MemoryStore
 from memory_store.vault.storage.transfer import copy_vault
 
@@ -47,6 +49,7 @@ def start(address: Address, filled: Filled, serve: Serve, monkeypatch: pytest.Mo
     return started
 
 
+@pytest.mark.in_a_file
 async def test_it_answers_as_the_same_vault_in_a_file(
     filled: Filled, serve: Serve, start: Start
 ) -> None:
@@ -77,6 +80,7 @@ async def test_each_of_its_pages_is_there(start: Start) -> None:
         assert soup(answer).select_one('[action*="/-/hybrid"]'), path
 
 
+@pytest.mark.in_a_file
 async def test_its_tables_hold_what_stands_in_clear_and_show_titles_to_readers(
     start: Start, filled: Filled, serve: Serve
 ) -> None:
@@ -223,7 +227,15 @@ async def test_what_is_no_address_stops_the_start(
     assert WORD not in str(refused.value)
 
 
+@pytest.mark.in_a_file
 async def test_a_file_keeps_its_name(filled: Filled, serve: Serve, start: Start) -> None:
     options = {"notes": {"storage": {"$env": "NOTES_STORAGE"}}}
     with pytest.raises(StartupError, match="another database of that name"):
         await serve(filled.path, options=options)
+
+
+def test_an_assistant_knows_it_by_its_name(address: Address, filled: Filled) -> None:
+    """Not by an address, which names user and host, and which no assistant takes for a name."""
+    command = ["mcp", str(address), "install", "cursor", "--print", "--key-file"]
+    shown = CliRunner().invoke(main, [*command, str(filled.key_file)])
+    assert f'"memories-{address.vault}": {{' in shown.output, shown.output

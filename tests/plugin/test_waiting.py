@@ -98,6 +98,7 @@ def test_a_vault_that_another_program_keeps_to_itself_is_not_waited_for_nor_forg
     vault.lock()
 
 
+@pytest.mark.in_a_file
 async def test_while_a_keyring_asks_its_owner_other_pages_come_and_the_vault_can_be_locked(
     model: Path, tmp_path: Path, serve: Serve, os_keyring: dict[tuple[str, str], str], clock: Clock
 ) -> None:
@@ -162,6 +163,7 @@ async def test_a_lock_that_waits_for_a_batch_holds_up_no_other_page(
     await asyncio.gather(importing, locking)
 
 
+@pytest.mark.in_a_file
 async def test_a_clock_that_no_one_hears_goes_on(
     filled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

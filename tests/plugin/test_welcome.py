@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import pytest
 from bs4 import BeautifulSoup
 
 from memory_store.records import MemoryDraft
@@ -61,6 +62,7 @@ async def test_it_is_right_after_every_change(served: Served) -> None:
     assert (number(page), "Medlars" in newest(page)) == (3, False)
 
 
+@pytest.mark.in_a_file
 async def test_it_is_right_after_another_program_wrote(served: Served, filled: Filled) -> None:
     root = served.by("root")
     assert number(await welcomed(root)) == 3

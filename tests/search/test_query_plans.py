@@ -12,6 +12,8 @@ from memory_store.index.vec0_vectors import Vec0Vectors
 from memory_store.sqlite import ExtensionUnavailable, connect
 from memory_store.store import MemoryStore
 
+pytestmark = pytest.mark.in_a_file  # plans of SQLite
+
 SEALED_TABLES = "memories|memory_bodies|memory_topics|memory_sources"
 READS: dict[str, Callable[[MemoryStore], Any]] = {
     "a list": lambda store: store.list(
