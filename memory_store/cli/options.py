@@ -38,7 +38,7 @@ from memory_store.errors import (
     NotFoundError,
     WrongKeyError,
 )
-from memory_store.paths import named_as
+from memory_store.paths import KEY_FILE_VARIABLE, named_as
 from memory_store.records import OPTIONS, TYPES
 
 if TYPE_CHECKING:
@@ -190,8 +190,15 @@ def unlocked(
         raise LockedError(
             f"{database} is locked: --passphrase needs a terminal, or set {PASSPHRASE_VARIABLE}"
         )
-    ask = (lambda: asked_passphrase(database)) if at_terminal() else None
-    return open_store(database, key_file=key_file, ask_passphrase=ask, refused=refused)
+    named = [one for one in (KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE) if os.environ.get(one)]
+
+    def ask() -> str:
+        while named:  # said once, and not of what fits after all
+            click.echo(f"{named.pop(0)} does not open it.", err=True)
+        return asked_passphrase(database)
+
+    asked = ask if at_terminal() else None
+    return open_store(database, key_file=key_file, ask_passphrase=asked, refused=refused)
 
 
 def refused(_: WrongKeyError) -> None:

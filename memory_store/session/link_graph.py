@@ -49,10 +49,10 @@ class LinkGraph:
 
     def __init__(self, noted: Mapping[str, _Noted]) -> None:
         self._noted = noted
-        self._named: dict[int, list[str]] = defaultdict(list)
+        self._named: dict[int, _Namesakes] = defaultdict(_Namesakes)
         for memory, one in noted.items():
             for key in one.names.keys:
-                self._named[key].append(memory)
+                self._named[key].add(memory, one)
         self.outgoing: dict[str, tuple[tuple[str, str], ...]] = {}
         incoming: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for memory, one in noted.items():
@@ -82,23 +82,44 @@ class LinkGraph:
         return self._found(one, keys) if one is not None else None
 
     def _found(self, one: _Noted, asked: Sequence[int]) -> str | None:
-        for key in asked:
-            if candidates := self._named.get(key):
-                return min(candidates, key=lambda other: self._distance(one, other))
-        return None
+        found = next((key for key in asked if key in self._named), None)
+        return None if found is None else self._named[found].nearest(one)
 
-    def _distance(self, one: _Noted, other: str) -> tuple[bool, bool, bool, int, str]:
-        """How far a note of the right name is: in another source, another collection, not below
-        the folder of the link, with a longer path."""
-        names = self._noted[other].names
-        here = one.names.folders[:1]
-        return (
-            names.source != one.names.source,
-            self._noted[other].collection != one.collection,
-            not (here and here[0] in names.folders),
-            names.depth,
-            other,
-        )
+
+_Where = tuple[int | None, str | None, int | None]
+"""A source, a collection and a folder; ``None``: any."""
+
+
+class _Namesakes:
+    """The notes of one name, which may be all of a vault, each linking to that name many times.
+
+    The nearest is of the same source, then of the same collection, then below the folder of the
+    link, then of the shortest path. It is looked up, however many there are.
+    """
+
+    def __init__(self) -> None:
+        self._best: dict[_Where, tuple[int, str]] = {}
+
+    def add(self, memory: str, one: _Noted) -> None:
+        source, collection, place = one.names.source, one.collection, (one.names.depth, memory)
+        for folder in (None, *one.names.folders):  # whose names begin with the source
+            for within in (collection, None):
+                self._take((source, within, folder), place)
+        for within in (collection, None):
+            self._take((None, within, None), place)
+
+    def _take(
+        self, where: tuple[int | None, str | None, int | None], place: tuple[int, str]
+    ) -> None:
+        self._best[where] = min(place, self._best.get(where, place))
+
+    def nearest(self, one: _Noted) -> str:
+        for source in (one.names.source, None):
+            for within in (one.collection, None):
+                for folder in (*one.names.folders[:1], None):
+                    if found := self._best.get((source, within, folder)):
+                        return found[1]
+        raise AssertionError("a name without a note")
 
 
 class LinkGraphs:

@@ -124,6 +124,12 @@ def test_a_vault_is_made_and_opened_with_a_typed_passphrase(tmp_path: Path) -> N
     assert "Try again" in shown
     shown, code = session(["stats", path], ["something else"] * 3)
     assert code == 3, shown
+    said = "MEMORY_STORE_PASSPHRASE does not open it."
+    words = ["stats", path]
+    shown, code = session(words, ["a slip", PASSPHRASE], MEMORY_STORE_PASSPHRASE="of another vault")
+    assert code == 0, shown
+    assert shown.count(said) == 1
+    assert shown.index(said) < shown.index("Passphrase or")
 
 
 def test_import_shows_its_progress_and_clears_it(empty_vault: Vault, notes: Path) -> None:

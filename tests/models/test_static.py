@@ -17,6 +17,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from memory_store.cli import main
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import embedder as embedders
+from memory_store.models.__main__ import main as distill_main
 from memory_store.models.embedder import languages_of, load_embedder
 from memory_store.store import MemoryStore
 
@@ -107,3 +108,25 @@ def test_a_folder_that_lacks_vectors_is_refused(tmp_path: Path) -> None:
     folder = written(tmp_path / "static", mapping=np.array([0, 1]))
     with pytest.raises(ModelUnavailableError, match="no vector for each token"):
         load_embedder(str(folder))
+
+
+def test_one_is_made_of_a_sentence_model(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("the car and the house " * 20)
+    (tmp_path / "texts" / "a.png").write_bytes(b"\xff\xfe\xff")
+    made = tmp_path / "made"
+    asked = ["distill", str(made), "--texts", str(tmp_path / "texts"), "--model", str(tiny)]
+    assert distill_main(asked) == 0
+    assert "tokens in" in capsys.readouterr().out
+    model, whole = load_embedder(str(made)), load_embedder(str(tiny))
+    assert model.dimensions == whole.dimensions
+    near, far = (
+        float(model.embed_query("zebras") @ model.embed_query(t)) for t in ("zebra", "quince")
+    )
+    assert near > far
+    assert distill_main(asked) == 1
+    assert "is there already" in capsys.readouterr().err
+    assert distill_main([*asked[:1], str(tmp_path / "b"), *asked[2:-1], str(made)]) == 1
+    assert "no sentence model" in capsys.readouterr().err
