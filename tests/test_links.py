@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from email.message import EmailMessage
 from pathlib import Path
 
 import pytest
@@ -163,3 +164,42 @@ def test_links_survive_an_export_a_backup_and_new_keys(
         linked.links("flat/Rent.md")
     with MemoryStore.open(linked.path, key_file=key_file) as again:
         assert again.links("flat/Rent.md") == before
+
+
+def test_a_reply_leads_to_its_message_and_an_attachment_to_what_it_came_with(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    sent = EmailMessage()
+    sent["From"], sent["Subject"], sent["Message-ID"] = "anna@example.org", "Key", "<1@example.org>"
+    sent.set_content("Where is it?")
+    sent.add_attachment(b"A map of the shed.", "text", "plain", filename="map #2.txt")
+    answer = EmailMessage()
+    answer["From"], answer["Subject"] = "bob@example.org", "Re: Key"
+    answer["Message-ID"], answer["In-Reply-To"] = "<2@example.org>", "<1@example.org>"
+    answer.set_content("Behind the shed.")
+    box = tmp_path / "all.mbox"
+    box.write_bytes(b"From x Wed May 1\n" + answer.as_bytes() + b"\n\n")
+    store.import_paths([box], embed=False)
+    assert store.links("<2@example.org>").out == []  # what it answers is not there
+    assert store.links("<2@example.org>").unresolved == []
+    (tmp_path / "mail").mkdir()
+    (tmp_path / "mail" / "key.eml").write_bytes(sent.as_bytes())
+    store.import_paths([tmp_path / "mail"], embed=False)
+    assert out(store.links("<2@example.org>")) == [("Key", "reply")]
+    assert out(store.links("key.eml#map #2.txt")) == [("Key", "attachment")]
+    assert {(one.title, one.kind) for one in store.links("key.eml").back} == {
+        ("Re: Key", "reply"),
+        ("map #2.txt", "attachment"),
+    }
+    assert store.related("<2@example.org>", limit=1)[0].why[0] == "is linked from it"
+
+
+def test_an_attachment_of_an_apple_note_leads_to_its_note(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    folder = tmp_path / "iCloud Notes" / "Notes" / "Home" / "Boat"
+    folder.mkdir(parents=True)
+    (folder / "Boat.txt").write_text("Paint the hull.")
+    (folder / "paint.md").write_text("Blue, two litres.")
+    store.import_paths([tmp_path / "iCloud Notes"], embed=False)
+    assert out(store.links("Home/Boat/paint.md")) == [("Paint the hull.", "attachment")]

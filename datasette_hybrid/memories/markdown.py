@@ -76,6 +76,7 @@ TAGS |= {"blockquote", "div", "section", "table", "thead", "tbody", "tr", "th", 
 TAGS |= {"a", "strong", "em", "s", "sup", "details", "summary"}
 ATTRIBUTES = {
     "a": {"href", "id"},
+    "div": {"tabindex"},
     "li": {"id"},
     **{f"h{level}": {"id"} for level in range(2, 7)},
     "ol": {"start"},
@@ -125,7 +126,7 @@ def readable(text: str, *, title: str = "", notes: Notes | None = None, ref: str
     """
     markdown = _as_markdown(text, ref.lower()) if len(text) <= RENDERED_LIMIT else text
     if len(markdown) > RENDERED_LIMIT:
-        return Markup("<pre>{}</pre>").format(text)
+        return Markup('<pre tabindex="0">{}</pre>').format(text)
     html = _parser().render(markdown, _environment(title, notes, Spent()))
     return Markup(_cleaner().clean(whole_characters(html)).strip())
 
@@ -180,6 +181,7 @@ def _cleaner() -> nh3.Cleaner:
         tags=TAGS,
         attributes=ATTRIBUTES,
         allowed_classes=CLASSES,
+        set_tag_attribute_values={"pre": {"tabindex": "0"}},  # what scrolls, scrolls by keys
         attribute_filter=_attribute,
         url_schemes=SCHEMES,
         link_rel=REL,
@@ -192,6 +194,8 @@ def _attribute(tag: str, name: str, value: str) -> str | None:
         return value
     if name == "id" or (name == "href" and not ADDRESS.match(value)):
         return value if PLACE_ID.fullmatch(value) else None
+    if name == "tabindex":
+        return "0"
     return value
 
 
@@ -451,7 +455,9 @@ def _lay_out(state: StateCore) -> None:
 
 
 def _box(tag: str, nesting: Any) -> Token:
-    return Token("wide", tag, nesting, attrs={"class": "wide"} if nesting > 0 else {})
+    return Token(
+        "wide", tag, nesting, attrs={"class": "wide", "tabindex": "0"} if nesting > 0 else {}
+    )
 
 
 def _picture(_: Any, tokens: Sequence[Token], index: int, __: Any, env: Any) -> str:

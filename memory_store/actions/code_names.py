@@ -106,11 +106,10 @@ def only(known: CodeFiles, given: str, found: Sequence[int]) -> int:
     if len(found) == 1:
         return found[0]
     if found:
-        some = ", ".join(
-            f"{known.files[n].path} ({known.files[n].id[:8]})" for n in found[:_LISTED]
-        )
+        some = ", ".join(f"{known.names[n]} ({known.files[n].id[:8]})" for n in found[:_LISTED])
         raise BadInputError(
-            f"{len(found)} files are called {given!r}: {some}; give more of the path, or the id",
+            f"{len(found)} files are called {given!r}: {some}; give more of the path, the id, or "
+            "the collection",
             "file",
         )
     path, _, lines = given.rpartition(":")

@@ -17,6 +17,7 @@ from memory_store.text.tokens import name_stems, term
 
 MOST_WORDS = 24  # of the comments on one definition
 LINES_ABOVE, LINES_WITHIN = 12, 8  # where those are: above it, and in its first lines
+MOST_CHARACTERS = 200  # of a line: a whole file may be one
 
 _BEGIN = re.compile(r"#|//|/\*|\"\"\"|'''")
 _COMMENT = re.compile(
@@ -33,7 +34,7 @@ _WORD = re.compile(r"[^\W\d_]\w{2,}")
 def descriptions(text: str, definitions: Sequence[Symbol]) -> tuple[str, ...]:
     """The words of each definition by their stems, each once: those of its name, then the first of
     the comment above it and of the comments in its first lines, its docstring among them."""
-    lines = text.split("\n")
+    lines = [line[:MOST_CHARACTERS] for line in text.split("\n")]
     return tuple([_words(one.name, _comments(lines, one)) for one in definitions])
 
 

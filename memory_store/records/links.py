@@ -20,7 +20,8 @@ MENTION = "mention"
 class Linked(Struct, frozen=True):
     """The memory at the other end of a link.
 
-    ``kind`` is ``wiki``, ``markdown``, ``parent`` or ``supersedes``, or ``mention`` without a link.
+    ``kind`` is ``wiki``, ``markdown``, ``parent`` or ``supersedes``; ``reply`` to a message, or
+    ``attachment`` of a message or note; or ``mention`` without a link.
     ``target`` is the link as it is written, where this memory has written it; ``around`` the
     sentence that the other one has written it in.
     """

@@ -16,9 +16,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.records.links import PARENT, SUPERSEDES
-from memory_store.text.link_names import MARKDOWN, WIKI, Names, keys_of_link, names_of
+from memory_store.text.link_names import (
+    ATTACHMENT,
+    MARKDOWN,
+    REPLY,
+    WIKI,
+    Names,
+    key_of_message,
+    keys_of_attached,
+    keys_of_link,
+    keys_of_reply,
+    names_of,
+)
 from memory_store.vault.rows import open_head
 
 if TYPE_CHECKING:
@@ -27,6 +39,7 @@ if TYPE_CHECKING:
 MOST_GRAPHS = 16  # of different collections, such as those of the members of a server
 READ_AT_ONCE = 256  # heads
 ALIASES = ("aliases", "alias")
+MESSAGE_ID, REPLY_TO, ATTACHED_TO = "message_id", "reply_to", "attached_to"
 KINDS = (WIKI, MARKDOWN)
 
 Asked = tuple[str, tuple[int, ...]]
@@ -181,10 +194,17 @@ def _noted(of: tuple[int, bytes | None], collection: str, head: Mapping[str, Any
         for kind in KINDS
         for target in _texts(written.get(kind))
     ]
+    fields = head["metadata"]
+    if answered := _text(fields, REPLY_TO):
+        asked.append((REPLY, keys_of_reply(answered)))
+    if attached := _text(fields, ATTACHED_TO):
+        asked.append((ATTACHMENT, keys_of_attached(attached, source, path)))
     others = [(kind, str(head[kind]).lower()) for kind in (PARENT, SUPERSEDES) if head[kind]]
     others += [(WIKI, target.lower()) for target in _texts(written.get(WIKI)) if _is_id(target)]
-    titles = [head["title"] or "", *aliases(head["metadata"])]
-    return _Noted(of, collection, names_of(source, path, titles), tuple(asked), tuple(others))
+    names = names_of(source, path, [head["title"] or "", *aliases(fields)])
+    if message := _text(fields, MESSAGE_ID):
+        names = replace(names, keys=(*names.keys, key_of_message(message)))
+    return _Noted(of, collection, names, tuple(asked), tuple(others))
 
 
 def aliases(metadata: Mapping[str, Any]) -> Iterable[str]:
@@ -197,6 +217,12 @@ def aliases(metadata: Mapping[str, Any]) -> Iterable[str]:
 def _texts(values: Any) -> list[str]:
     """The texts of a list: under the collection's key any member may have written it."""
     return [one for one in values if isinstance(one, str)] if isinstance(values, list) else []
+
+
+def _text(fields: Mapping[str, Any], name: str) -> str:
+    """A field that is a text; empty where it is none."""
+    value = fields.get(name)
+    return value.strip() if isinstance(value, str) else ""
 
 
 def _is_id(text: str) -> bool:

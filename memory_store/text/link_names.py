@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from unicodedata import normalize
 
 from msgspec import Struct
 
 WIKI, MARKDOWN = "wiki", "markdown"
 """How a link is written: ``[[target|words]]``, or ``[words](target.md)``."""
+REPLY, ATTACHMENT = "reply", "attachment"
+"""What a message and a file say of themselves: which message they answer or came with."""
 NOTE_SUFFIXES = (".md", ".markdown")
 MOST_PARTS = 32  # of a path that are names of their own, counted from its end
 
@@ -51,6 +54,34 @@ def names_of(source: str, path: str, titles: Iterable[str]) -> Names:
 def keys_of_link(target: str, kind: str, source: str, path: str) -> tuple[int, ...]:
     """The names that a link in a note asks for, the first one that there is counts."""
     return tuple(dict.fromkeys(_asked(_plain(target), target, kind, source, _plain(path))))
+
+
+def key_of_message(message_id: str) -> int:
+    """The name of a message by its Message-ID."""
+    return _key("message", message_id.strip())
+
+
+def keys_of_reply(written: str) -> tuple[int, ...]:
+    """The names that a message asks for by what it answers: Message-IDs, the last one counts."""
+    return tuple(key_of_message(one) for one in reversed(written.split()[-MOST_PARTS:]))
+
+
+def keys_of_attached(to: str, source: str, path: str) -> tuple[int, ...]:
+    """The names of what a file came with: its path before ``#``, or the text in the folder that is
+    called as that text."""
+    return tuple(_attached(_plain(to), source, _plain(path)))
+
+
+def _attached(to: str, source: str, path: str) -> Iterator[int]:
+    whole = path
+    for _ in range(MOST_PARTS):
+        whole, mark, _part = whole.rpartition("#")
+        if not mark:
+            break
+        yield _path_key(source, whole)
+    for folder in islice(_folders(path), MOST_PARTS):
+        if posixpath.basename(folder) == to:
+            yield _path_key(source, f"{folder}/{to}.txt")
 
 
 def _asked(name: str, target: str, kind: str, source: str, path: str) -> Iterator[int]:

@@ -8,6 +8,7 @@ import pytest
 
 from memory_store.code import grammars
 from memory_store.code.definitions import defined_names
+from memory_store.code.descriptions import descriptions
 from memory_store.code.symbols import BY_LINES, FileSymbols, layout, symbols_of
 
 SOURCES = {
@@ -334,10 +335,12 @@ def test_what_is_kept_of_another_text_is_not_believed() -> None:
         ("python", "(" * 300_000),
         ("typescript", "[{" * 100_000),
         ("java", "import a" + " " * 300_000 + "as b;"),
+        ("javascript", "function a(){} /* b */ " * 20_000),
+        ("python", "# of it\n" * 40_000 + "def f(): pass\n" * 10_000),
     ],
-    ids=["deep", "open", "open in pairs", "blank"],
+    ids=["deep", "open", "open in pairs", "blank", "a line", "comments"],
 )
 def test_hostile_source_code_takes_no_more_time_than_any_other(language: str, text: str) -> None:
     began = time.process_time()
-    symbols_of(text, language)
+    descriptions(text, symbols_of(text, language).definitions)
     assert time.process_time() - began < 10

@@ -26,6 +26,8 @@ ATTRIBUTES = {
     "a": {"href", "rel", "id"},
     "li": {"class", "id"},
     "ol": {"start"},
+    "pre": {"tabindex"},
+    "div": {"class", "tabindex"},
     "details": {"class", "open"},
     "span": {"role", "aria-label", "class"},
 }
@@ -112,6 +114,7 @@ def only_ours(page: Any, *also: str) -> None:
         assert tag.name in OURS
         assert set(tag.attrs) <= ATTRIBUTES.get(tag.name, {"class"})
         assert set(tag.get("class", [])) <= CLASSES
+        assert tag.get("tabindex", "0") == "0"
         assert re.fullmatch(r"fn(ref)?-note-[\d:]+|heading-\d+", tag.get("id", "heading-1"))
         if "href" in tag.attrs:  # not where the cleaner finds no host in an address
             begins = ("http://", "https://", "mailto:", "#fn", "#heading-", *also)
@@ -132,7 +135,7 @@ def test_marking_words_changes_no_text(text: str, highlights: list[tuple[int, in
         ("# One\n\nword", "<h2>One</h2>\n<p>word</p>"),
         ("a **b** *c* `d`", "<p>a <strong>b</strong> <em>c</em> <code>d</code></p>"),
         ("snake_case_name", "<p>snake_case_name</p>"),
-        ("```py\nx < 1\n```", "<pre><code>x &lt; 1\n</code></pre>"),
+        ("```py\nx < 1\n```", '<pre tabindex="0"><code>x &lt; 1\n</code></pre>'),
         ("> said", "<blockquote>\n<p>said</p>\n</blockquote>"),
         ("[x](javascript:alert)", "<p>[x](javascript:alert)</p>"),
         ("<b>x</b>", "<p>&lt;b&gt;x&lt;/b&gt;</p>"),
@@ -227,6 +230,13 @@ def test_a_heading_that_repeats_the_title_is_left_out() -> None:
 )
 def test_the_anchor_of_a_heading_is_not_shown(heading: str, said: str) -> None:
     assert str(readable(f"a\n\n## {heading}")) == f"<p>a</p>\n<h2>{said}</h2>"
+
+
+def test_what_may_be_wider_than_the_page_can_be_scrolled_by_keys() -> None:
+    text = "```\nx\n```\n\n    y\n\n| a |\n|---|\n| b |\n"
+    shown = parsed(readable(text))
+    assert [one.get("tabindex") for one in shown.select("pre, .wide")] == ["0", "0", "0"]
+    assert parsed(readable("x" * 2_000_000)).select_one("pre")["tabindex"] == "0"
 
 
 def test_headings_begin_below_that_of_the_page_and_leave_no_level_out() -> None:

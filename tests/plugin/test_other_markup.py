@@ -44,8 +44,14 @@ def test_a_text_file_with_marks_of_restructuredtext_is_shown_as_such(mark: str) 
         ("- a\n\n  - b\n", "<ul>\n<li><p>a</p>\n<ul>\n<li>b</li>\n</ul>\n</li>\n</ul>"),
         ("#. a\n#. b\n", "<ol>\n<li>a</li>\n<li>b</li>\n</ol>"),
         ("1. a\n\n   b\n", "<ol>\n<li><p>a</p>\n<p>b</p>\n</li>\n</ol>"),
-        ("So::\n\n  x = 1\n\n    y\n", "<p>So:</p>\n<pre><code>x = 1\n\n  y\n</code></pre>"),
-        (".. code:: sh\n   :caption: c\n\n   ls ```\n", "<pre><code>ls ```\n</code></pre>"),
+        (
+            "So::\n\n  x = 1\n\n    y\n",
+            '<p>So:</p>\n<pre tabindex="0"><code>x = 1\n\n  y\n</code></pre>',
+        ),
+        (
+            ".. code:: sh\n   :caption: c\n\n   ls ```\n",
+            '<pre tabindex="0"><code>ls ```\n</code></pre>',
+        ),
         ("   said\n", "<blockquote>\n<p>said</p>\n</blockquote>"),
         (
             "Cat\n    An animal.\n",
@@ -57,10 +63,13 @@ def test_a_text_file_with_marks_of_restructuredtext_is_shown_as_such(mark: str) 
         (".. said to nobody\n\na", "<p>a</p>"),
         ("|x| is\n\n.. |x| replace:: Ex", "<p>Ex is</p>"),
         (":ref:`here <there>` :py:func:`~f`", "<p>here <code>f</code></p>"),
-        (">>> 1\n1\n", "<pre><code>&gt;&gt;&gt; 1\n1\n</code></pre>"),
+        (">>> 1\n1\n", '<pre tabindex="0"><code>&gt;&gt;&gt; 1\n1\n</code></pre>'),
         ("snake_case and __init__ stay", "<p>snake_case and <strong>init</strong> stay</p>"),
         (".. toctree::\n   :maxdepth: 1\n\n   one\n", "<ul>\n<li>one</li>\n</ul>"),
-        (".. what:: is\n\n   this\n", "<pre><code>.. what:: is\n\n   this\n</code></pre>"),
+        (
+            ".. what:: is\n\n   this\n",
+            '<pre tabindex="0"><code>.. what:: is\n\n   this\n</code></pre>',
+        ),
     ],
 )
 def test_the_common_forms_of_restructured_text(text: str, html: str) -> None:
@@ -81,13 +90,13 @@ def test_the_common_forms_of_restructured_text(text: str, html: str) -> None:
         ),
         ("- a\n  - b\n", "<ul>\n<li>a\n<ul>\n<li>b</li>\n</ul>\n</li>\n</ul>"),
         ("- cat :: an animal\n", "<ul>\n<li><strong>cat:</strong> an animal</li>\n</ul>"),
-        ("#+begin_src sh\nls\n#+end_src\na", "<pre><code>ls\n</code></pre>\n<p>a</p>"),
+        ("#+begin_src sh\nls\n#+end_src\na", '<pre tabindex="0"><code>ls\n</code></pre>\n<p>a</p>'),
         ("#+BEGIN_QUOTE\nsaid\n#+END_QUOTE\n", "<blockquote>\n<p>said</p>\n</blockquote>"),
-        (": fixed\n", "<pre><code>fixed\n</code></pre>"),
+        (": fixed\n", '<pre tabindex="0"><code>fixed\n</code></pre>'),
         ("* A\n:PROPERTIES:\n:ID: 1\n:END:\nb\n", "<h2>A</h2>\n<p>b</p>"),
         (":PROPERTIES:\nnever shut", "<p>:PROPERTIES:<br>\nnever shut</p>"),
         ("# to nobody\na\n-----\nb", "<p>a</p>\n<hr>\n<p>b</p>"),
-        ("#+begin_src\nnever shut", "<pre><code>never shut\n</code></pre>"),
+        ("#+begin_src\nnever shut", '<pre tabindex="0"><code>never shut\n</code></pre>'),
         ("[[file:b.org][there]] [[id:1][that]]", "<p>there (<code>b.org</code>) that</p>"),
     ],
 )

@@ -7,6 +7,7 @@ from plugin.conftest import (  # noqa: F401  (fixtures)
     browser,
     filled,
     model,
+    on_server,
     original,
     serve,
     served,

@@ -60,7 +60,8 @@ def _documents(message: EmailMessage, depth: int) -> Iterator[Document]:
         )
     for number, attached in enumerate(_attached(message)):
         name = _name(attached) or f"attachment {number + 1}"
-        about = {"attached_to": subject} if subject else {}
+        of = subject or _header(message, "Message-ID")
+        about = {"attached_to": of} if of else {}
         for one in _read(attached, name, depth):
             part = f"{name}/{one.part}" if one.part else name
             yield Document(
