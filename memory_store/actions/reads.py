@@ -23,7 +23,7 @@ from memory_store.actions.collections import collection_ids
 from memory_store.dates import epoch, parse_moment, validity
 from memory_store.errors import BadInputError, DeletedError, NotFoundError, TamperedError
 from memory_store.index.snapshot import Filters, Mask, Snapshot
-from memory_store.index.topics import carriers, topic_counts
+from memory_store.index.topics import carriers, with_topic_or_below
 from memory_store.records import (
     BY,
     STATUSES,
@@ -388,7 +388,7 @@ def topics(opened: Opened, *, collection: str | Sequence[str] = ()) -> dict[str,
 
 @action(None, writes=False)
 def frequent_topics(opened: Opened, most: int = 10) -> dict[str, int]:
-    """At most so many topics → how many memories carry it, most frequent first.
+    """At most so many topics → how many memories ``topic:`` finds by it, most frequent first.
 
     Of all that may be read. Opens a head for each topic that is looked up, no body.
     """
@@ -400,13 +400,11 @@ def frequent_topics(opened: Opened, most: int = 10) -> dict[str, int]:
         for topic in head.topics.values():
             spellings.setdefault(normalise_topic(topic), topic)
     blinders = {one: vault.keyring.of(one).blinder for one in openable}
-    group = {
-        one: [blinder.topic(topic) for topic in spellings] for one, blinder in blinders.items()
-    }
-    counts = topic_counts(snapshot, group, seen)
-    ranked = sorted(
-        zip(spellings.values(), counts, strict=True), key=lambda item: (-item[1], item[0])
-    )
+    counts = {}
+    for topic, shown in spellings.items():
+        group = {one: [blinder.topic(topic)] for one, blinder in blinders.items()}
+        counts[shown] = int(np.count_nonzero(with_topic_or_below(snapshot, group) & seen))
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return dict(ranked[:most])
 
 

@@ -60,7 +60,12 @@ def test_a_facet_counts_and_keeps_the_topic_alone(filled: MemoryStore) -> None:
     assert (facet["home"], facet["home/attic"], facet["wood"]) == (1, 1, 2)
     assert found(filled, "ladder", narrow="topic:home") == {"home"}
     assert filled.topics()["home"] == 1
-    assert filled.frequent_topics()["home"] == 1
+
+
+def test_the_topics_of_the_start_page_count_what_a_click_finds(filled: MemoryStore) -> None:
+    counts = filled.frequent_topics()
+    assert counts["home"] == len(BELOW["home"]) + 1
+    assert all(len(found(filled, topic=one)) == count for one, count in counts.items())
 
 
 def test_it_follows_edits_deletions_and_merged_segments(filled: MemoryStore) -> None:
