@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -448,7 +449,7 @@ def test_commands_and_assistants_say_how_a_deleted_memory_is_put_back(
 ) -> None:
     memory = store.add("The lease ends in June.", title="Lease")
     store.delete(memory.id)
-    restore = f"memory-store trash restore {store.path} {memory.id}"
+    restore = f"memory-store trash restore {shlex.quote(str(store.path))} {memory.id}"
     options = [str(store.path), "Lease", "--key-file", str(key_file)]
     result = CliRunner().invoke(main, ["get", *options])
     assert (result.exit_code, result.output.endswith(f". To put it back: {restore}\n")) == (1, True)

@@ -37,40 +37,51 @@ IDLE_MINUTES, MOST_HOURS = 15.0, 12.0
     metavar="HOURS",
     help="Lock after so many hours in any case",
 )
+@click.option("--watch", is_flag=True, help="Follow every known source, as watch does, meanwhile")
 @key_options
 def unlock(
-    database: Path, idle: float, hours: float, key_file: Path | None, passphrase: bool
+    database: Path,
+    idle: float,
+    hours: float,
+    watch: bool,
+    key_file: Path | None,
+    passphrase: bool,
 ) -> None:
     """Keep a vault open in a process of its own, until you lock it.
 
     \b
     memory-store unlock
     memory-store unlock work.db --idle 60
+    memory-store unlock --watch
     memory-store unlock postgresql://ann@db.example/work
     memory-store lock
 
     You are asked for the secret once. From then on the everyday commands have the vault, and its
     model, open already: they ask for nothing and answer at once. Every program that you run can
-    read the vault meanwhile, as it can a vault that opens by a key file. See also: lock.
+    read the vault meanwhile, as it can a vault that opens by a key file. With --watch it keeps the
+    vault as your folders are, and stays open for all of the hours. See also: lock.
     """
+    from memory_store.importing.watcher import check_installed
     from memory_store.keeper.client import ask, connected_to
     from memory_store.keeper.launch import socket_for, start
     from memory_store.vault.storage.schema import check_is_vault
 
     check_is_vault(database)
+    if watch:
+        check_installed()
     connection = connected_to(socket_for(database))
     if connection is not None:
         with connection:
             found = ask(connection, "status")
-        if found is not None and not found["older"]:
+        if found is not None and not found["older"] and found["follows"] >= watch:
             click.echo(f"{database} is open already, {_limits(found)}.")
             return
         _lock_one(socket_for(database))
     with unlocked(database, key_file, passphrase) as store:
         if (warning := store.first_warning()) is not None:
             click.echo(f"Warning: {printable_line(warning)}.", err=True)
-        start(store, key_file, idle=idle * 60, longest=hours * 3600)
-    found = {"idle_limit": idle * 60, "left": hours * 3600}
+        start(store, key_file, idle=idle * 60, longest=hours * 3600, follow=watch)
+    found = {"idle_limit": idle * 60, "left": hours * 3600, "follows": watch}
     vault = typed_vault(database)
     named = database if vault else "Your vault"
     click.echo(f"{named} is open to your commands, {_limits(found)}.")
@@ -129,6 +140,8 @@ LOCK_SECONDS = 30.0  # the longest batch that is being written
 def _limits(found: dict[str, float]) -> str:
     """When it is locked by itself."""
     idle, left = _span(found["idle_limit"]), _span(found["left"])
+    if found["follows"]:
+        return f"and follows its sources, for {left}"
     return f"until nothing has asked for {idle}, for {left} at most"
 
 

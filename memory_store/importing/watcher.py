@@ -67,8 +67,7 @@ def watch(calls: Calls, request: ImportRequest, rescan: float) -> Iterator[Impor
     event, for drives that give none. Raises ExtraMissingError, BadInputError
     where no path is there, and what an import raises.
     """
-    if find_spec("watchfiles") is None:
-        raise ExtraMissingError(f"watch needs an extra: {EXTRA}")
+    check_installed()
     if rescan < 1:
         raise BadInputError("rescan: at least 1 second expected", "rescan")
     watcher = _Watcher(calls, request, rescan)
@@ -77,6 +76,12 @@ def watch(calls: Calls, request: ImportRequest, rescan: float) -> Iterator[Impor
         why = f"{named}: {NOT_THERE}" if named else "no known source is there"
         raise BadInputError(f"nothing to watch: {why}", "path")
     return watcher.reports()
+
+
+def check_installed() -> None:
+    """Raise ExtraMissingError where the library that hears of changes is missing."""
+    if find_spec("watchfiles") is None:
+        raise ExtraMissingError(f"watch needs an extra: {EXTRA}")
 
 
 class _LookDueError(Exception):

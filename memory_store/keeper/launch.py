@@ -32,7 +32,7 @@ class Kept(Struct, frozen=True):
     """What a keeper is to keep, and for how long: seconds without a question, and in all.
 
     ``key_files`` are those that a command may name and still ask the keeper: the vault was opened
-    with one, or found not to open with it.
+    with one, or found not to open with it. ``follow``: every known source is followed.
     """
 
     opening: Opening
@@ -40,6 +40,7 @@ class Kept(Struct, frozen=True):
     key_files: tuple[str, ...]
     idle: float
     longest: float
+    follow: bool = False
 
 
 def socket_for(database: Path) -> str:
@@ -58,7 +59,9 @@ def socket_for(database: Path) -> str:
     return path
 
 
-def start(store: MemoryStore, key_file: Path | None, *, idle: float, longest: float) -> None:
+def start(
+    store: MemoryStore, key_file: Path | None, *, idle: float, longest: float, follow: bool = False
+) -> None:
     """Hand an open vault to a keeper of its own, and wait until it answers.
 
     Raises StorageError where it does not come up, BadInputError.
@@ -71,7 +74,7 @@ def start(store: MemoryStore, key_file: Path | None, *, idle: float, longest: fl
 
     def lend(opening: Opening, root: bytearray) -> None:
         here = replace(opening, path=opening.path.resolve())
-        send(child.asked, Kept(here, socket, key_files, idle, longest))
+        send(child.asked, Kept(here, socket, key_files, idle, longest, follow))
         send_bytes(child.asked, root)
 
     with closing(child.asked), closing(child.answered):

@@ -31,7 +31,7 @@ from memory_store.cli.failures import exit_code_of, said_plainly
 from memory_store.cli.kept import FAILED
 from memory_store.cli.options import Serving, Steps
 from memory_store.configuration import config_file
-from memory_store.errors import StorageError
+from memory_store.errors import MemoryStoreError, StorageError
 from memory_store.keeper.address import peer_is_mine
 from memory_store.keeper.client import ASSISTANT, COMMAND, facts
 from memory_store.keeper.frames import (
@@ -59,6 +59,7 @@ from memory_store.store import MemoryStore
 MOST_AT_ONCE = 32
 MOST_ASSISTANTS = 16
 LEAVE_SECONDS = 5.0
+FOLLOW_AGAIN_SECONDS = 5.0  # where no known source was there, or the vault could not be written
 EMBEDDING_SECONDS = 20.0  # a model loads in less
 MOST_SAID = 64_000_000  # characters of one message, which may hold a memory
 LOOK_SECONDS = 1.0  # between two looks at the limits, the socket and the vault's file
@@ -115,6 +116,7 @@ class Server:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ending.set()
         if _identity(self._kept.socket) == self._place:
             os.unlink(self._kept.socket)
         self._socket.close()
@@ -139,6 +141,8 @@ class Server:
         """Answer until it is time to end."""
         self._begun = self._used = _now()
         self._embed()
+        if self._kept.follow:
+            self._begin("watch", self._follow, None)
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
@@ -244,6 +248,16 @@ class Server:
             self._followed.discard(connection)
             self._embedding.begin()
 
+    def _follow(self) -> None:
+        """Keep the vault as its known sources are, until this process ends. It counts as use."""
+        with self._count:
+            self._working += 1
+        while not self._ending.is_set():
+            with suppress(MemoryStoreError):  # no source is there, as after a restart: look again
+                for _ in self._store.watch(embed=False, stopped=self._ending.is_set):
+                    self._embedding.begin()
+            self._ending.wait(FOLLOW_AGAIN_SECONDS)
+
     def _serve_assistant(self, connection: socket.socket, serving: Serving) -> None:
         """Serve until the caller goes away, or this process ends. What it says counts as use."""
         connection.settimeout(None)
@@ -301,6 +315,7 @@ class Server:
             "idle_limit": self._kept.idle,
             "left": max(0.0, left),
             "older": self._older(),
+            "follows": self._kept.follow,
         }
 
     def _end(self) -> None:

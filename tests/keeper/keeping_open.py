@@ -58,9 +58,11 @@ class KeptOpen(NamedTuple):
                 connection.recv(1)
 
 
-def start(path: Path, key_file: Path, *, idle: float = 600, longest: float = 600) -> KeptOpen:
+def start(
+    path: Path, key_file: Path, *, idle: float = 600, longest: float = 600, follow: bool = False
+) -> KeptOpen:
     with MemoryStore.open(path, key_file=key_file) as store:
-        launch.start(store, key_file, idle=idle, longest=longest)
+        launch.start(store, key_file, idle=idle, longest=longest, follow=follow)
     return KeptOpen(path, key_file, launch.socket_for(path))
 
 

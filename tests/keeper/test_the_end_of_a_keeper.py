@@ -183,3 +183,47 @@ def test_without_a_runtime_folder_sockets_lie_in_the_state_folder(
     found = folder(make=True)
     assert found == os.path.join(os.environ["MEMORY_STORE_STATE"], "run")
     assert os.stat(found).st_mode & 0o777 == 0o700
+
+
+def test_a_keeper_that_follows_folders_keeps_the_vault_as_they_are_until_it_is_locked(
+    vault: KeptOpen,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    path, notes = tmp_path / "copy.db", tmp_path / "watched"
+    shutil.copy(vault.path, path)
+    notes.mkdir()
+    (notes / "weir.md").write_text("The weir is mended.")
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(vault.key_file))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words: str) -> str:
+        result = CliRunner().invoke(main, words)
+        assert result.exit_code == 0, result.output
+        return result.output
+
+    run("import", str(path), str(notes), "--no-embed")
+    assert "until nothing has asked" in run("unlock", str(path))
+    process = KeptOpen(path, vault.key_file, socket_for(path)).process()
+    assert "follows its sources, for 12 h" in run("unlock", str(path), "--watch", "--idle", "0.01")
+    kept = KeptOpen(path, vault.key_file, socket_for(path))
+    try:
+        assert kept.process() != process  # the one before did not follow
+        assert "is open already, and follows" in run("unlock", str(path))
+
+        def found(words: str) -> bool:
+            return b"followed" in by_keeper(capfdbinary, "search", str(path), words)[1]
+
+        (notes / "followed.md").write_text("The dam is closed.")
+        until(lambda: found("dam closed"))
+        assert (kept.status() or {})["idle"] == 0.0  # it counts as use
+        (notes / "followed.md").unlink()
+        until(lambda: not found("dam closed"))
+        process = kept.process()
+    finally:
+        kept.lock()
+    until(lambda: gone(kept, process))
+    (notes / "later.md").write_text("The sluice is open.")
+    with MemoryStore.open(path, key_file=vault.key_file) as store:
+        assert [one.title for one in store.list()].count("later") == 0

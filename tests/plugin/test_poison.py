@@ -57,6 +57,7 @@ async def shown_to(served: Served) -> None:
             json.loads(answer.text, parse_constant=lambda name: pytest.fail(name))
 
 
+@pytest.mark.in_a_file
 async def test_halves_of_pairs_are_replaced_at_the_door(served: Served) -> None:
     new = {"id": POISONED, "text": f"poison {HALF}", "title": HALF, "ref": HALF, "source": HALF}
     new |= {"topics": [f"t{HALF}"], "metadata": {HALF: [HALF, {"deep": f"a{HALF}"}]}}

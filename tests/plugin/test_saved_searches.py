@@ -262,6 +262,7 @@ async def test_a_stranger_opens_no_vault_whose_keys_rest(served: Served) -> None
     assert (await read(served, row, newer)).status_code == 200
 
 
+@pytest.mark.in_a_file
 async def test_a_feed_made_elsewhere_while_the_keys_rest_is_found(
     served: Served, filled: Filled
 ) -> None:

@@ -173,6 +173,7 @@ async def test_what_cannot_be_written_to_is_searched_and_says_why(
     assert filled.path.read_bytes() == before
 
 
+@pytest.mark.in_a_file
 async def test_queries_across_databases_read_each_vault_by_its_own_grants(
     filled: Filled, make: Make, serve: Serve
 ) -> None:

@@ -460,6 +460,7 @@ def test_nothing_that_can_be_read_goes_to_a_shard(
     assert not [one for one in secrets if one.encode() in everything]
 
 
+@pytest.mark.in_a_file
 @pytest.mark.parametrize(
     ("change", "said"),
     [

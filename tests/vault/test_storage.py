@@ -24,6 +24,7 @@ ELSEWHERE = {
     "doctor/installation.py": "whether sqlite-vec answers, in memory",
     "importing/readers/sqlite.py": "other programs' databases",
     "index/vec0_vectors.py": "vectors, in memory",
+    "sql/functions.py": "where the connection that asks sorts",
     "sql/table_function.py": "whether a table function answers, in memory",
     "sqlite_utils_plugin.py": "the connection of sqlite-utils",
 }
