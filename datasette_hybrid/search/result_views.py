@@ -68,7 +68,7 @@ class ResultView:
     links: tuple[ValueLink, ...]
     like_href: str
     first: Excerpt
-    more: tuple[Excerpt, ...]
+    also: tuple[tuple[str, str], ...]
     sealed: bool
     successor_href: str = ""
     place: str = ""
@@ -144,11 +144,11 @@ def results(
     for row in response.rows:
         readable = bool(grants.decrypt and row.collection)  # else nothing shows that is sealed
         is_code = row.collection in code or base_type(row.type) == CODE_TYPE
-        title, excerpts = Markup(""), [Excerpt(Markup(""))]
+        title, first = Markup(""), Excerpt(Markup(""))
         if readable:
             title = marked(row.shown_title or "Untitled", row.title_highlights)
-            passages = row.passages or (Passage(0, len(row.preview), row.preview),)
-            excerpts = [_excerpt(one, row.title, is_code) for one in passages]
+            best = row.passages[0] if row.passages else Passage(0, len(row.preview), row.preview)
+            first = _excerpt(best, row.title, is_code)
         views.append(
             ResultView(
                 row=row,
@@ -158,8 +158,8 @@ def results(
                 date=row.created[:10],
                 links=tuple(_links(row, asked, readable)),
                 like_href=asked.like(row.id),
-                first=excerpts[0],
-                more=tuple(excerpts[1:]),
+                first=first,
+                also=tuple(_also(row, asked)) if readable else (),
                 sealed=not readable,
                 place=_place(row) if readable else "",
                 successor_href=asked.memory(row.superseded_by) if row.superseded_by else "",
@@ -176,15 +176,24 @@ def _anchor(row: SearchResult) -> str:
     return "" if row.line is None or line is None else f"#L{line}"
 
 
+def _also(row: SearchResult, asked: Asked) -> Iterator[tuple[str, str]]:
+    """The next best passages of source code: lines and definition, and where they are."""
+    for one in row.passages[1:]:
+        yield f"{_lines(one)} {one.symbol or ''}".rstrip(), f"{asked.memory(row.id)}#L{one.line}"
+
+
+def _lines(one: SearchResult | Passage) -> str:
+    return f"line {one.line}" if one.end_line == one.line else f"lines {one.line}–{one.end_line}"
+
+
 def _place(row: SearchResult) -> str:
     """``app/session.py · lines 40–62 · Session.open`` of source code; else the heading that the
     passage is under."""
     if row.line is None:
         return (row.passages[0].place or "") if row.passages else ""
-    lines = f"line {row.line}" if row.end_line == row.line else f"lines {row.line}–{row.end_line}"
     path = row.ref if row.ref != row.title else None
     changed = f"{row.last_changed} {row.last_author}" if row.last_author else ""
-    return " · ".join(filter(None, (path, lines, row.symbol, changed)))
+    return " · ".join(filter(None, (path, _lines(row), row.symbol, changed)))
 
 
 def _links(row: SearchResult, asked: Asked, readable: bool) -> Iterator[ValueLink]:

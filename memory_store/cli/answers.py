@@ -29,7 +29,7 @@ from memory_store.cli.terminal import (
     width,
 )
 from memory_store.plain_text import ITEM, without_marks
-from memory_store.records import SearchResponse, SearchResult
+from memory_store.records import Passage, SearchResponse, SearchResult
 from memory_store.records.searches import WEAK
 from memory_store.titles import shown_title
 
@@ -145,6 +145,7 @@ def result_lines(
         return [
             shown(code_place(row)),
             *code_lines(row, room - len(INDENT), colour),
+            *(also_line(one, room, colour) for one in row.passages[1:]),
         ]
     under = (row.passages[0].place or "") if row.passages else ""
     facts = [under, row.type, row.created[:10]]
@@ -195,10 +196,19 @@ def match_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
 
 def code_place(row: SearchResult) -> str:
     """``src/sessions.py:40-62  Session.open``: file, lines and definition of the best passage."""
-    lines = f"{row.line}-{row.end_line}" if row.end_line != row.line else str(row.line)
-    symbol = f"  {row.symbol}" if row.symbol else ""
     changed = f"  {row.last_changed} {row.last_author}" if row.last_author else ""
-    return printable_line(f"{row.ref or row.title}:{lines}{symbol}{changed}")
+    return printable_line(f"{row.ref or row.title}:{_lines(row)}{changed}")
+
+
+def also_line(passage: Passage, room: int, colour: bool) -> str:
+    """``also 120-140 Session.close``: a further passage of source code."""
+    line = printable_line(f"also {_lines(passage)}")
+    return INDENT + styled(shortened(line, room - len(INDENT)), DIM, colour)
+
+
+def _lines(one: SearchResult | Passage) -> str:
+    lines = f"{one.line}-{one.end_line}" if one.end_line != one.line else str(one.line)
+    return f"{lines}  {one.symbol}" if one.symbol else lines
 
 
 def code_lines(row: SearchResult, room: int, colour: bool) -> list[str]:

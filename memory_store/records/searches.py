@@ -28,7 +28,8 @@ class Passage(Struct, frozen=True):
 
     ``highlights`` are ``(start, end)`` character offsets *within* ``text`` of matching words.
     ``place`` is the heading that most of them stand under: of a document a page or a sheet, of a
-    conversation a turn.
+    conversation a turn. Of source code, ``line`` and ``end_line`` are its lines, counted from 1,
+    and ``symbol`` is the definition around it.
     """
 
     start: int
@@ -36,6 +37,9 @@ class Passage(Struct, frozen=True):
     text: str
     highlights: tuple[tuple[int, int], ...] = ()
     place: str | None = None
+    line: int | None = None
+    end_line: int | None = None
+    symbol: str | None = None
 
 
 class Match(Struct, frozen=True):
@@ -51,9 +55,10 @@ class Match(Struct, frozen=True):
 class SearchResult(Struct, frozen=True):
     """One row of an answer. Scores are 0–1; ranks count from 1; ``None`` where a leg missed.
 
-    Of source code, ``line`` and ``end_line`` are those of its best passage, counted from 1, and
-    ``symbol`` the definition around it; ``None`` for a note. ``last_author`` and
-    ``last_changed`` (a day) are those of its last change, where it was imported with ``--blame``.
+    Of source code, ``passages`` are the best that hold anything asked for, at most 3, the best
+    first (with a token budget that one alone), and ``line``, ``end_line`` and ``symbol`` are the
+    first one's; ``None`` for a note. ``last_author`` and ``last_changed`` (a day) are those of its
+    last change, where it was imported with ``--blame``.
     ``matches`` are those of a pattern (literal and structural searches), at most 200.
     ``superseded_by`` is the id of the memory that replaced it.
     ``title_highlights`` are as a passage's, in the title as :func:`memory_store.titles.shown_title`

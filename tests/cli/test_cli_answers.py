@@ -72,6 +72,20 @@ def test_a_result_is_rank_score_title_then_facts_then_text() -> None:
     ]
 
 
+def test_a_result_of_code_names_its_next_best_passages_a_line_each() -> None:
+    text, hostile = "def open_lid():\n    pass", "Box.shut\x1b[2J"
+    places = ((40, 41, "open_lid"), (120, 140, hostile), (7, 7, None))
+    passages = [
+        Passage(0, len(text), text, line=line, end_line=end, symbol=symbol)
+        for line, end, symbol in places
+    ]
+    row = result(text, ref="a.py", line=40, end_line=41, symbol="open_lid", passages=passages)
+    lines = result_lines(row, 80, colour=False)
+    assert lines[0].endswith("a.py:40-41 open_lid")
+    assert lines[-2:] == [f"    also 120-140 {printable_line(hostile)}", "    also 7"]
+    assert max(map(width, result_lines(row, 24, colour=False))) <= 24
+
+
 def test_matching_words_are_bold_only_in_colour() -> None:
     row = result("The lease ends in May.", "lease")
     assert result_lines(row, 80, colour=True)[2] == "    The \x1b[1mlease\x1b[0m ends in May."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import msgpack
@@ -12,7 +13,7 @@ from memory_store.code import grammars
 from memory_store.errors import BadInputError, LockedError, NotFoundError
 from memory_store.index.kinds import KINDS
 from memory_store.index.outlines import OUTLINES
-from memory_store.records import MemoryDraft
+from memory_store.records import MemoryDraft, SearchResult
 from memory_store.scopes import Scope
 from memory_store.session.entries import RECORDS
 from memory_store.store import MemoryStore
@@ -437,6 +438,46 @@ def test_a_result_shows_the_lines_that_use_the_whole_name(store: MemoryStore) ->
     (row,) = store.search("open_lid", mode="keyword").rows
     assert (row.line, row.symbol) == (3, "Zanzibar.push")
     assert [row.preview[start:end] for start, end in row.passages[0].highlights] == ["open_lid"]
+
+
+CALLS = (("one", "lid"), ("open_lid", "open_lid"), ("two", "other"), ("three", "open_lid"))
+USES = "".join(
+    f"def {name}(box):\n{'    step = 1~' * 200}    box.{call}()~~~" for name, call in CALLS
+).replace("~", "\n")
+
+
+def uses_of_a_lid(store: MemoryStore, **options: Any) -> SearchResult:
+    draft = MemoryDraft(USES, type="code", ref="a.py", metadata={"language": "python"})
+    store.add_many([draft], embed=False)
+    (row,) = store.search("open_lid", mode="keyword", **options).rows
+    return row
+
+
+def test_a_result_has_its_best_passages_and_is_shown_by_the_first(store: MemoryStore) -> None:
+    row = uses_of_a_lid(store)
+    first = row.passages[0]
+    assert 1 < len(row.passages) <= 3
+    assert (row.preview, row.line, row.end_line, row.symbol) == (
+        first.text,
+        first.line,
+        first.end_line,
+        first.symbol,
+    )
+    assert row.symbol == "open_lid"  # in the name of a definition a word counts again
+    assert "three" in {one.symbol for one in row.passages[1:]}
+    lines = USES.split("\n")
+    for one in row.passages:
+        assert one.line is not None
+        assert one.end_line is not None
+        assert "\n".join(lines[one.line - 1 : one.end_line]) == one.text.rstrip()
+        assert {one.text[a:b] for a, b in one.highlights} <= {"open_lid", "lid"}
+        assert one.highlights  # what holds nothing asked for is no passage
+    assert [one["line"] for one in row.as_dict()["passages"]] == [one.line for one in row.passages]
+
+
+def test_a_budget_buys_the_best_passage_alone(store: MemoryStore) -> None:
+    row = uses_of_a_lid(store, budget=4_000)
+    assert [one.symbol for one in row.passages] == ["open_lid"]
 
 
 SECRETS = ("zanzibar", "quixotic", "src/hidden", "MumbleImport", "frobnicate", "wigwam", "flamingo")

@@ -71,6 +71,29 @@ async def test_a_result_of_code_says_and_links_its_line(coded: Filled, serve: Se
     assert not notes.select(".hy-place")
 
 
+async def test_a_result_of_code_links_its_next_best_passages(coded: Filled, serve: Serve) -> None:
+    steps = "    step = 1\n" * 200
+    text = f"def open_lid(box):\n{steps}\n\ndef shut(box):\n    open_lid(box)\n{steps}"
+    with MemoryStore.open(coded.path, key_file=coded.key_file) as store:
+        store.add_many([MemoryDraft(text, ref="long.py", title="long.py", **CODE)], embed=False)
+    served = await serve(coded.path, options=coded.options(allow=ALLOW))
+    asked = f"{served.base}?q=open_lid&type=code&mode=keyword"
+    shown = soup(await served.by("bob").get(asked))
+    (result,) = [one for one in shown.select(".hy-result") if "long.py" in one.h2.text]
+    found = (await served.by("bob").get(asked.replace("?", ".json?"))).json()["rows"]
+    _, *others = next(row for row in found if row["title"] == "long.py")["passages"]
+    assert "shut" in {one["symbol"] for one in others}
+    links = result.select(".hy-also a")
+    memory = result.h2.a["href"].partition("#")[0]
+    assert [one["href"] for one in links] == [f"{memory}#L{one['line']}" for one in others]
+    assert [one.text for one in links] == [
+        f"lines {one['line']}–{one['end_line']} {one['symbol']}" for one in others
+    ]
+    for row in (await served.by("alice").get(asked.replace("?", ".json?"))).json()["rows"]:
+        assert row["passages"] is None
+    assert not soup(await served.by("alice").get(asked)).select(".hy-also")
+
+
 async def test_who_may_not_read_sees_neither_place_nor_page(coded: Filled, serve: Serve) -> None:
     served = (await serve(coded.path, options=coded.options(allow=ALLOW))).by("alice")
     shown = await served.get(f"{served.base}?q=open_lid&type=code")

@@ -40,7 +40,7 @@ SEEN: dict[type[Struct], dict[Seen | None, str]] = {
         None: "ref collection topics title preview complete vector_score rerank_score passages "
         "line end_line symbol last_author last_changed superseded_by matches title_highlights",
     },
-    Passage: {None: "start end text highlights place"},
+    Passage: {None: "start end text highlights place line end_line symbol"},
     Memory: {
         Seen.BY_SEARCHERS: "id version",
         Seen.UNLESS_STRICT: "type created updated",

@@ -28,6 +28,7 @@ EXPAND_SCORE = 0.80  # "rerank score above 0.80"
 EXPAND_CHARACTERS = 2_048  # "content under 2,048 characters"
 PREVIEW_CHARACTERS = 320  # about four lines on a page, two in a terminal
 SENTENCES_FROM = 200  # whole sentences of this length at least are enough, however long the next is
+PASSAGES = 3  # of source code, at most
 LEAD_CHARACTERS = 160  # a preview starts at most this far before what was looked for
 
 _MARK = r"(?:[-*+>] |\d+\. |#{1,6} )"
@@ -61,20 +62,15 @@ class Marker(Protocol):
         ...
 
 
-class CodePlace(Struct, frozen=True):
-    """Where a part of source code stands: its lines, from 1, and the definition around it."""
-
-    line: int
-    end_line: int
-    symbol: str | None
-
-
 class Preview(Struct, frozen=True):
-    """What is shown of a result: ``complete`` when ``passage`` is the whole text."""
+    """What is shown of a result: ``complete`` when ``passage`` is the whole text.
+
+    ``others`` are the next best passages.
+    """
 
     passage: Passage
     complete: bool
-    place: CodePlace | None = None
+    others: tuple[Passage, ...] = ()
 
 
 def preview(
@@ -82,13 +78,17 @@ def preview(
     matcher: Marker,
     *,
     expanded: bool,
+    passages: int = PASSAGES,
     symbols: Callable[[int], FileSymbols | None] = lambda ordinal: None,
 ) -> Preview:
-    """The preview of one opened result. ``symbols`` gives those of an ordinal, where known: a file
-    without is parsed again."""
+    """The preview of one opened result, of source code with at most so many ``passages``.
+
+    ``symbols`` gives those of an ordinal, where known: a file without is parsed again.
+    """
     text = result.opened.text
     if is_source(result.opened):
-        return _code_preview(result.opened, matcher, symbols(result.candidate.ordinal))
+        known = symbols(result.candidate.ordinal)
+        return _code_preview(result.opened, matcher, known, passages)
     whole = expanded or len(text) <= PREVIEW_CHARACTERS
     start, end = (0, len(text)) if whole else _excerpt(result, text, matcher)
     part = text[start:end]
@@ -102,10 +102,13 @@ def is_source(memory: Memory) -> bool:
     return base_type(memory.type) == CODE and "language" in memory.metadata
 
 
-def _code_preview(memory: Memory, matcher: Marker, known: FileSymbols | None) -> Preview:
+def _code_preview(
+    memory: Memory, matcher: Marker, known: FileSymbols | None, passages: int
+) -> Preview:
     """The chunk with most of what is asked, whole; in the name of a definition it counts again.
 
-    Longer words count for more: a compound name is rarer than its parts.
+    Longer words count for more: a compound name is rarer than its parts. The next best follow, as
+    far as they hold any of it.
     """
     from memory_store.code.chunks import line_of  # few answers show code
     from memory_store.code.definitions import enclosing
@@ -115,30 +118,38 @@ def _code_preview(memory: Memory, matcher: Marker, known: FileSymbols | None) ->
     chunks, found = layout(text, str(memory.metadata["language"]), known)
     named = [(one.start, words) for one in found if (words := matcher.met(one.name))]
     each = []
-    for chunk in chunks:
+    for chunk in chunks or [Span(0, len(text))]:
         inside = set[str]().union(*(words for at, words in named if chunk.start <= at < chunk.end))
         again = sum(map(len, inside))
         each.append((matcher.most(text[chunk.start : chunk.end]) + again, again, chunk))
-    best, merit = Span(0, len(text)), (-1, 0, 0)
+    best: list[tuple[tuple[int, int, int], Span]] = []
     for most, again, chunk in sorted(each, key=lambda one: -one[0]):
-        if most < merit[0]:
+        full = len(best) == passages
+        if full and most < best[-1][0][0]:
             break
         part = text[chunk.start : chunk.end]
         weight = sum(map(len, matcher.met(part))) + again
-        if weight >= merit[0]:
+        if not full or weight >= best[-1][0][0]:
             own = (weight, len(matcher.spans(part)), -chunk.start)
-            best, merit = (chunk, own) if own > merit else (best, merit)
-    part = text[best.start : best.end]
-    start = best.start + len(part) - len(part.lstrip("\n"))
-    part = text[start : best.end]
-    around = enclosing(found, start, start + len(part.rstrip()), text)
-    place = CodePlace(
-        line_of(text, start),
-        line_of(text, start + len(part.rstrip())),
-        around.path if around else None,
-    )
-    passage = Passage(start, best.end, part, tuple(matcher.spans(part)))
-    return Preview(passage, complete=len(part) == len(text), place=place)
+            best = sorted([*best, (own, chunk)], reverse=True)[:passages]
+
+    def passage(chunk: Span) -> Passage:
+        part = text[chunk.start : chunk.end].lstrip("\n")
+        start = chunk.end - len(part)
+        end = start + len(part.rstrip())
+        around = enclosing(found, start, end, text)
+        return Passage(
+            start,
+            chunk.end,
+            part,
+            tuple(matcher.spans(part)),
+            line=line_of(text, start),
+            end_line=line_of(text, end),
+            symbol=around.path if around else None,
+        )
+
+    first, *others = (passage(chunk) for n, (own, chunk) in enumerate(best) if own[0] or not n)
+    return Preview(first, complete=len(first.text) == len(text), others=tuple(others))
 
 
 def after_heading(text: str, title: str, marks: Sequence[Sequence[int]] = ()) -> int:

@@ -22,7 +22,7 @@ from memory_store.index.terms import has_term
 from memory_store.records import Memory, SearchResponse, SearchResult, explanation
 from memory_store.records.degraded import Code, Degraded
 from memory_store.search.adjustments import band
-from memory_store.search.answer.previews import Preview, expands, preview
+from memory_store.search.answer.previews import PASSAGES, Preview, expands, preview
 from memory_store.search.candidates import Fetched, Outcome, Scored
 from memory_store.search.degraded import SEALED
 from memory_store.search.facets.counts import counted, facets
@@ -112,20 +112,22 @@ def _previewed(
 
     Tokens are exact where a library counts them, else those of the loaded model, else estimated by
     length. A whole text that is larger
-    than the budget by itself is shown in part.
+    than the budget by itself is shown in part. A budget buys of each row its best passage alone.
     """
     limit, deep, offset = search.options.budget, search.options.deep, search.plan.offset
     embedder, symbols = outcome.embedder, search.context.symbols
+    most = PASSAGES if limit is None else 1
     named, count = counted_with(), tokens
     if embedder is not None and not is_exact():
         named, count = embedder.name, embedder.count_tokens
     shown, costs = [], []
     for n, row in enumerate(outcome.rows):
         expanded = expands(offset + n, row, deep)
-        one = preview(row, outcome.marker(row), expanded=expanded, symbols=symbols)
+        marker = outcome.marker(row)
+        one = preview(row, marker, expanded=expanded, passages=most, symbols=symbols)
         cost = 0 if limit is None else count(_text(row, one))
         if limit is not None and expanded and cost > limit:
-            one = preview(row, outcome.marker(row), expanded=False, symbols=symbols)
+            one = preview(row, marker, expanded=False, passages=most, symbols=symbols)
             cost = count(_text(row, one))
         shown.append(one)
         costs.append(cost)
@@ -208,9 +210,10 @@ def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) ->
     result = outcome.rows[n]
     memory, candidate = result.opened, result.candidate
     collection = search.snapshot.collection(candidate.ordinal)
-    place = shown.place
-    changed = last_change(memory.metadata, place.line, place.end_line) if place else None
-    title = shown_title(memory.title, shown.passage.text, shown.passage.start)
+    best = shown.passage
+    first, last = best.line, best.end_line
+    changed = last_change(memory.metadata, first, last) if first and last else None
+    title = shown_title(memory.title, best.text, best.start)
     return SearchResult(
         rank=rank,
         id=memory.id,
@@ -222,7 +225,7 @@ def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) ->
         created=memory.created,
         topics=memory.topics,
         title=memory.title,
-        preview=shown.passage.text,
+        preview=best.text,
         complete=shown.complete,
         keyword_rank=candidate.keyword_rank,
         topic_rank=candidate.topic_rank,
@@ -230,10 +233,10 @@ def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) ->
         vector_score=None if candidate.vector_score is None else _rounded(candidate.vector_score),
         fusion_score=_rounded(candidate.share),
         rerank_score=None if result.rerank_score is None else _rounded(result.rerank_score),
-        passages=(shown.passage,),
-        line=place.line if place else None,
-        end_line=place.end_line if place else None,
-        symbol=place.symbol if place else None,
+        passages=(best, *shown.others),
+        line=best.line,
+        end_line=best.end_line,
+        symbol=best.symbol,
         last_author=changed.author if changed else None,
         last_changed=changed.date if changed else None,
         superseded_by=_successor(search, memory),
