@@ -107,6 +107,11 @@ def test_a_pdf_has_a_section_a_page_its_title_and_its_date(rows: Rows) -> None:
     }
 
 
+def test_a_name_with_underscores_is_found_as_it_is_written(rows: Rows) -> None:
+    page = rb"<p>Set bind_host_2, and *not* _this_ or a\_b.</p>"
+    assert rows("page.html", page).only.text == (r"Set bind_host_2, and \*not\* \_this\_ or a\\_b.")
+
+
 def test_the_date_in_its_name_counts_before_the_one_in_a_document(rows: Rows) -> None:
     named = rows("2023-02-01 lease.pdf", pdf("It ends in May")).only
     assert named.created is not None

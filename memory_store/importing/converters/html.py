@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from typing import Any
 
 from bs4 import BeautifulSoup
@@ -20,6 +21,7 @@ ENCODINGS = (
     *("koi8-r", "shift_jis", "cp932", "euc-jp", "iso2022-jp", "gb2312", "gbk", "gb18030"),
     *("big5", "euc-kr", "cp949", "cp1253", "cp1254", "cp1255", "cp1256", "iso8859-9"),
 )
+WITHIN_A_WORD = re.compile(r"(?<=[^\W_])\\_(?=[^\W_])")  # where an underscore is no mark
 LINKS = ("http://", "https://", "mailto:")
 
 
@@ -79,4 +81,5 @@ def rehearse() -> None:
 def _text(page: BeautifulSoup) -> str:
     for one in page(NOT_TEXT):
         one.decompose()
-    return tidy(_Markdown(heading_style=ATX, bullets="-").convert_soup(page))
+    text = _Markdown(heading_style=ATX, bullets="-").convert_soup(page)
+    return tidy(WITHIN_A_WORD.sub("_", text))
