@@ -25,12 +25,13 @@ HEADINGS = {
     "topic": "Topics",
     "type": "Type",
     "collection": "Collection",
+    "folder": "Folder",
     "created": "Written",
     "status": "Status",
 }
 SHOWN_AT_ONCE = 8  # values of a facet; the others unfold
 MOST_VALUES = 40
-MANY_VALUED = ("topic",)  # a memory may have several: each further one leaves fewer
+MANY_VALUED = ("topic", "folder")  # a memory may have several: each further one leaves fewer
 
 
 @dataclass(frozen=True)
@@ -128,10 +129,12 @@ def facets(response: SearchResponse, given: Mapping[str, Any], asked: Asked) -> 
 
 def widened(given: Mapping[str, Any], path: str) -> str:
     """The address of a search through all that the result is narrowed to; empty if it is not."""
-    narrowed = [value.partition(":") for value in values(given, "narrow")]
+    chosen = [value.partition(":") for value in values(given, "narrow")]
+    narrowed = [one for one in chosen if one[0] != "folder"]  # no filter is by folder
     if not narrowed:
         return ""
     kept = pairs_of(given, without=("narrow", "continue"))
+    kept += [("narrow", "".join(one)) for one in chosen if one[0] == "folder"]
     times = sorted(value for facet, _, value in narrowed if facet == "created")
     kept += [(facet, value) for facet, _, value in narrowed if facet != "created"]
     kept += [("since", times[0]), ("until", times[-1])] if times else []

@@ -30,7 +30,7 @@ from memory_store.search.degraded import EmbeddingNow
 from memory_store.search.query.language import resolve_mode
 from memory_store.search.query.more_like_this import unknown
 from memory_store.session.code_files import descriptions_at, outlined_files, symbols_at
-from memory_store.session.extras import lexicons, sources, trigrams
+from memory_store.session.extras import folders, lexicons, sources, trigrams
 from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.audit_events import SEARCH
 from memory_store.vault.page_keys import PageKeys
@@ -196,6 +196,7 @@ def context(opened: Opened) -> SearchContext:
         symbols=lambda ordinal: symbols_at(vault, snapshot, ordinal),
         descriptions=lambda ordinal: descriptions_at(vault, snapshot, ordinal),
         sources=lambda wanted: sources(vault, snapshot, wanted),
+        folders=lambda: folders(vault, snapshot),
     )
 
 

@@ -6,6 +6,8 @@ Boundary: paths in plain text until they are sealed with their segment.
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterator
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +16,9 @@ from msgspec import Struct
 from memory_store.index.extras import RecordRows, Records
 
 MOST_DEPTH = 16  # folders within folders that are told apart
+Numbered = tuple[npt.NDArray[np.int32], tuple[int, ...]]
+"""int32 [n]: the number of each document's place; and a row that has each."""
+_numbered: WeakKeyDictionary[RecordRows, Numbered] = WeakKeyDictionary()
 
 
 class Place(Struct, frozen=True, array_like=True):
@@ -51,3 +56,25 @@ def numbered_sources(extra: RecordRows, numbers: dict[str, int]) -> npt.NDArray[
             of_record[encoded] = numbers.setdefault(source, len(numbers) + 1) if source else 0
         found[row] = of_record[encoded]
     return found
+
+
+def numbered_places(extra: RecordRows) -> Numbered:
+    """The places of a segment as numbers, kept as long as it is."""
+    if (kept := _numbered.get(extra)) is None:
+        numbers: dict[bytes, int] = {}
+        first: list[int] = []
+        found = np.zeros(len(extra.there), np.int32)
+        for row in range(len(found)):
+            number = numbers.setdefault(extra.of(row), len(numbers))
+            if number == len(first):
+                first.append(row)
+            found[row] = number
+        kept = _numbered[extra] = found, tuple(first)
+    return kept
+
+
+def folders_above(folder: str) -> Iterator[str]:
+    """A folder, and those that it lies in."""
+    while folder:
+        yield folder
+        folder = posixpath.dirname(folder)

@@ -51,7 +51,8 @@ class SearchContext(Struct, frozen=True):
     ``code_files`` are the source files of those, with who imports whom; ``symbols`` are those of
     the file at an ordinal, ``descriptions`` what its definitions are about. ``sources`` numbers the
     source of each document of some collections (int32 [size]), without its name; 0 where it has
-    none, or may not be opened.
+    none, or may not be opened. ``folders`` gives, segment by segment, the number of each document's
+    folder and what names a number's, of memories that may be opened.
     ``page_keys`` seal the place between two pages.
     ``by_places`` says that the caller may not read, so that orders and scores are to follow from
     places alone. ``parsed`` is the query where the caller had to take it apart before.
@@ -79,6 +80,9 @@ class SearchContext(Struct, frozen=True):
     symbols: Callable[[int], FileSymbols | None] = lambda ordinal: None
     descriptions: Callable[[int], Sequence[str]] = lambda ordinal: ()
     sources: Callable[[Collection[str]], npt.NDArray[np.int32]] | None = None
+    folders: Callable[[], Iterable[tuple[Part, npt.NDArray[np.int32], Callable[[int], str]]]] = (
+        tuple
+    )
     expander: str | None = None
     indexed_with: Mapping[str, CollectionSettings] = field(default_factory=dict)
     own_models: frozenset[str] = frozenset()

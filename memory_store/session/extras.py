@@ -9,7 +9,8 @@ with the index, until the lock overwrites it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from memory_store.index.extras import Extra, RecordRows, Records
 from memory_store.index.kinds import KINDS
 from memory_store.index.layout import Segment
 from memory_store.index.lexicon import LEXICON, Lexicon
-from memory_store.index.places import PLACES, numbered_sources
+from memory_store.index.places import PLACES, numbered_places, numbered_sources
 from memory_store.index.snapshot import Part, Snapshot
 from memory_store.index.trigrams import TRIGRAMS, Trigrams
 from memory_store.session.opened_vault import OpenVault
@@ -120,6 +121,25 @@ def sources(
             except ValueError as error:
                 raise TamperedError(str(error)) from None
     return found
+
+
+def folders(
+    vault: OpenVault, snapshot: Snapshot
+) -> Iterator[tuple[Part, npt.NDArray[np.int32], Callable[[int], str]]]:
+    """Of each segment whose memories the view may open: the number of each document's folder
+    (int32 [n]), and what gives the folder of a number. That raises TamperedError."""
+    for part, extra in parts(vault, snapshot, PLACES.name):
+        if isinstance(extra, RecordRows):
+            numbers, first = numbered_places(extra)
+            yield part, numbers, partial(_folder, extra, first)
+
+
+def _folder(extra: RecordRows, first: Sequence[int], number: int) -> str:
+    try:
+        place = PLACES.record(extra, first[number])
+    except ValueError as error:
+        raise TamperedError(str(error)) from None
+    return place.folder if place else ""
 
 
 def _extra(segment: Segment, kind: str) -> Extra | None:

@@ -107,6 +107,13 @@ def test_a_pdf_has_a_section_a_page_its_title_and_its_date(rows: Rows) -> None:
     }
 
 
+def test_the_date_in_its_name_counts_before_the_one_in_a_document(rows: Rows) -> None:
+    named = rows("2023-02-01 lease.pdf", pdf("It ends in May")).only
+    assert named.created is not None
+    assert named.created.startswith("2023-02-01")
+    assert rows("2023-02-01 key.eml", message()).only.created == "2024-05-01T09:30:00Z"
+
+
 def test_a_pdf_is_known_by_its_first_bytes(rows: Rows) -> None:
     assert "It ends in May" in rows("lease", pdf("It ends in May")).only.text
 

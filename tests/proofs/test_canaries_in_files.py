@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from email.message import EmailMessage
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from canaries import canary, leaks, spelled_in, spellings
 from counts import FULL
 from filling import KEPT, PLACES, Words, fill, write_sources
 from tracing import traced
+from zip_files import zipped
 
 from benchmarks.operations import null_cipher
 from memory_store.crypto.blinding import GRAM_BITS
@@ -39,6 +41,7 @@ WRITING = ("write", "pwrite64", "writev", "pwritev", "pwritev2", "sendto", "send
 COPYING = ("sendfile", "copy_file_range", "splice")
 """Calls that write what is not among their arguments: there must be none."""
 LONGEST = 1 << 20  # bytes of one call that are shown
+INTO_A_FILE = re.compile(r"\(\d+<(?:/|\\x2f)")  # what strace -y says of it: pipes have no path
 
 
 @pytest.fixture
@@ -235,6 +238,68 @@ def test_no_canary_is_ever_written(
 ) -> None:
     content = written(tmp_path / "sealed", tiny_model, words, profile=profile)
     assert (spelled_in if FULL else spelled_in_utf_8)(content, words) == set()
+
+
+IMPORTED = """
+import pathlib, sys
+from memory_store.store import MemoryStore
+folder = pathlib.Path(sys.argv[1])
+store, _ = MemoryStore.create(folder / "vault" / "notes.db", key_file=folder / "key" / "k")
+(folder / "beside.txt").write_text(sys.argv[2])
+with store:
+    named = [folder / "mine", folder / "mine" / "pages.zip"]
+    report = store.import_paths(named, glob=["*"], embed=False, keep_originals=True)
+    print(report.failed, *(one.text for one in map(store.get, report.ids)))
+"""
+
+
+def test_what_reads_documents_writes_no_word_of_them_to_any_file(
+    tmp_path: Path, private_folders: Path
+) -> None:
+    """Nor to one that it takes away again. A file that a script writes on purpose is seen."""
+    kinds = ("page", "letter", "attached", "posted", "notebook", "word", "evernote", "zipped")
+    said = {kind: canary(kind) for kind in kinds}
+    folder = tmp_path / "documents"
+    for name in ("vault", "key", "mine"):
+        (folder / name).mkdir(parents=True)
+    letter, posted = EmailMessage(), EmailMessage()
+    for one, kind in ((letter, "letter"), (posted, "posted")):
+        one["From"], one["Subject"] = "anna@example.org", "Key"
+        one.set_content(said[kind])
+    letter.add_attachment(f"<p>{said['attached']}</p>".encode(), "text", "html", filename="a.html")
+    cell = {"cell_type": "markdown", "source": said["notebook"]}
+    namespace = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+    run = f"<w:p><w:r><w:t>{said['word']}</w:t></w:r></w:p>"
+    types = "<Types xmlns='http://schemas.openxmlformats.org/package/2006/content-types'/>"
+    body = f"<w:document xmlns:w='{namespace}'><w:body>{run}</w:body></w:document>"
+    note = (
+        f"<note><title>Key</title><content>&lt;p&gt;{said['evernote']}&lt;/p&gt;</content></note>"
+    )
+    files = {
+        "page.html": f"<p>{said['page']}</p>".encode(),
+        "letter.eml": letter.as_bytes(),
+        "all.mbox": b"From x Wed May 1\n" + posted.as_bytes() + b"\n",
+        "cells.ipynb": json.dumps({"cells": [cell], "metadata": {}}).encode(),
+        "word.docx": zipped({"[Content_Types].xml": types, "word/document.xml": body}),
+        "mine.enex": f"<en-export>{note}</en-export>".encode(),
+        "pages.zip": zipped({"inside.html": f"<p>{said['zipped']}</p>"}),
+    }
+    for name, data in files.items():
+        (folder / "mine" / name).write_bytes(data)
+    beside = canary("beside")
+    seen = traced(
+        tmp_path / "documents.log",
+        ["-c", IMPORTED, str(folder), beside],
+        [*WRITING, *COPYING],
+        *("-s", str(LONGEST), "-xx", "-y"),
+    )
+    assert seen.stdout.startswith("0 ")
+    assert {kind for kind, word in said.items() if word not in seen.stdout} == set()
+    assert not [one for name in COPYING for one in seen.named(name)]
+    written = [one for name in WRITING for one in seen.named(name)]
+    into_files = b"\n".join(shown(one) for one in written if INTO_A_FILE.search(one))
+    assert beside.encode() in into_files
+    assert spelled_in(into_files, said) == set()
 
 
 def test_what_is_written_and_taken_away_again_is_seen(tmp_path: Path, words: Words) -> None:

@@ -9,6 +9,7 @@ import codecs
 from collections.abc import Iterator
 from functools import partial
 
+from memory_store.dates import date_in_name
 from memory_store.importing.converters import document, process
 from memory_store.importing.converters.kinds import KINDS, Kind, kind_named
 from memory_store.importing.readers.markdown import completed
@@ -121,10 +122,11 @@ def page_text(html: str, limits: Limits) -> str:
 def _draft(file: SourceFile, found: document.Document, ref: str, kind: Kind) -> MemoryDraft:
     """An attachment of a message is a document; so is all else that is not a message."""
     type = "message" if kind.name == MAIL and not found.part else DOCUMENT
+    named = None if kind.name == MAIL else date_in_name(file.path.stem)  # a message says when
     draft = MemoryDraft(
         found.text,
         title=found.title or None,
-        created=found.created,
+        created=named or found.created,
         metadata=found.metadata,
         type=file.type or type,
         ref=f"{ref}#{found.part}" if found.part else ref,

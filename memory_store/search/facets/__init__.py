@@ -1,4 +1,4 @@
-"""Facets: how a whole result divides by type, status, collection, topic and time.
+"""Facets: how a whole result divides by type, status, collection, topic, folder and time.
 
 counts     how many memories have each value
 selection  which values to show

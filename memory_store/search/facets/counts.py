@@ -1,4 +1,4 @@
-"""Facets: how a whole result divides by type, status, collection, topic and time of writing.
+"""Facets: how a whole result divides by type, status, collection, topic, folder and time.
 
 Counted over the whole result, not the page alone. Where values are
 :mod:`selected <memory_store.search.facets.selection>`, each facet counts what the other facets
@@ -6,20 +6,23 @@ keep: choosing another value of it adds as many results as its number says.
 
 Types, dates and collections of sealed memories are in the index. Topics are there as keyed
 hashes: those whose names are known, from memories opened anyhow, can be counted in all others.
+Folders are in the index of those that may be opened: one counts what lies in it and below it.
 
-Boundary: opens nothing. Names come from the collections that were opened and from rows that are
-shown.
+Boundary: opens nothing. Names come from the collections that were opened, from their index and from
+rows that are shown.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from memory_store.index.places import folders_above
 from memory_store.index.topics import topic_counts
 from memory_store.records import base_type
 from memory_store.search.candidates import Scored
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 Facets = dict[str, dict[str, int]]
 Ordinals = npt.NDArray[np.intp]
 
+MOST_FOLDERS = 100
 MOST_MONTHS = 12  # more become years: a list that you read at a glance
 
 
@@ -70,6 +74,7 @@ def facets(
         "status": _sorted({"open": len(by_status) - done, "done": done}),
         "collection": _sorted(_coded(names, snapshot.collection_codes[among("collection")])),
         "topic": _sorted(topics),
+        "folder": dict(islice(_sorted(_folders(context, among("folder"))).items(), MOST_FOLDERS)),
         "created": _created(context, whole, among("created"), narrowing),
     }
 
@@ -99,6 +104,19 @@ def _created(
     written = periods(created[among], "M" if by_month else "Y")
     values, counts = np.unique(written, return_counts=True)
     return dict(zip(values[::-1].astype(str).tolist(), counts[::-1].tolist(), strict=True))
+
+
+def _folders(context: SearchContext, among: Ordinals) -> Counter[str]:
+    """Folder → how many lie in it or below it."""
+    found = np.zeros(context.snapshot.size, dtype=np.bool_)
+    found[among] = True
+    counts: Counter[str] = Counter()
+    for part, numbers, named in context.folders() if len(among) else ():
+        each = np.bincount(numbers[found[part.span]])
+        for number in each.nonzero()[0].tolist():
+            for folder in folders_above(named(number)):
+                counts[folder] += int(each[number])
+    return counts
 
 
 def _topics(

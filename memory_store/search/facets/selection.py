@@ -18,6 +18,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from memory_store.errors import BadInputError
+from memory_store.index.places import folders_above
 from memory_store.index.topics import with_topic
 from memory_store.records import base_type
 from memory_store.search.context import SearchContext
@@ -27,7 +28,8 @@ from memory_store.text.canonical import normalise_topic
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask
 
-NAMING = frozenset({"collection", "topic"})  # counted where names may be read alone
+NAMING = frozenset({"collection", "topic", "folder"})  # counted where names may be read alone
+SEVERAL = frozenset({"topic", "folder"})  # of which a memory has several: all chosen ones count
 
 _YEAR = re.compile(r"created:\d{4}", re.ASCII)
 _PERIOD = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?", re.ASCII)
@@ -36,7 +38,8 @@ _PERIOD = re.compile(r"\d{4}(-(0[1-9]|1[0-2]))?", re.ASCII)
 class Narrowing(Struct, frozen=True):
     """What is kept: facet → bool [documents], nothing chosen of a facet: no mask; ``mask``: by all.
 
-    Of one facet any value will do, of topics all must be carried. ``by_year``: a year was chosen.
+    Of one facet any value will do, of topics and folders all must be there. ``by_year``: a
+    year was chosen.
     """
 
     masks: Mapping[str, Mask]
@@ -45,7 +48,7 @@ class Narrowing(Struct, frozen=True):
 
     def besides(self, facet: str) -> Mask | None:
         """bool [documents]: what the others keep, for a facet of which any value will do."""
-        others = [mask for name, mask in self.masks.items() if name != facet or name == "topic"]
+        others = [mask for name, mask in self.masks.items() if name != facet or name in SEVERAL]
         return np.logical_and.reduce(others) if others else None
 
 
@@ -61,7 +64,7 @@ def narrowing(context: SearchContext, chosen: Sequence[str]) -> Narrowing | None
         mask = _FACETS[facet](context, value) & countable(context, facet)
         if facet not in masks:
             masks[facet] = mask
-        elif facet == "topic":
+        elif facet in SEVERAL:
             masks[facet] = masks[facet] & mask
         else:
             masks[facet] = masks[facet] | mask
@@ -119,6 +122,14 @@ def _of_topic(context: SearchContext, value: str) -> Mask:
     return with_topic(context.snapshot, Blinding(context).topics([topic]))
 
 
+def _of_folder(context: SearchContext, value: str) -> Mask:
+    mask = np.zeros(context.snapshot.size, np.bool_)
+    for part, numbers, named in context.folders():
+        wanted = [n for n in np.unique(numbers).tolist() if value in folders_above(named(n))]
+        mask[part.span] = np.isin(numbers, wanted)
+    return mask
+
+
 def _of_period(context: SearchContext, value: str) -> Mask:
     if not _PERIOD.fullmatch(value):
         raise BadInputError(f"narrow: {value!r} is no year and no month (2025-04)", "narrow")
@@ -132,5 +143,6 @@ _FACETS: Mapping[str, Callable[[SearchContext, str], Any]] = {
     "status": _of_status,
     "collection": _of_collection,
     "topic": _of_topic,
+    "folder": _of_folder,
     "created": _of_period,
 }
