@@ -290,6 +290,7 @@ def routes() -> list[tuple[str, Any]]:
         (base + r"/audit\.csv$", audit_pages.audit_csv),
         (base + r"/landscape$", landscape.landscape_page),
         (base + r"/landscape\.json$", landscape.landscape_json),
+        (base + r"/exists$", words.exists_page),
         (base + r"/exists\.json$", words.exists),
         (base + r"/words\.json$", words.words),
         (base + r"/code/context\.json$", code_api.context),

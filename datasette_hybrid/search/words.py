@@ -1,4 +1,4 @@
-"""Whether words occur, and which begin so, as JSON.
+"""Whether words occur, as a page and as JSON, and which begin so.
 
 Boundary: :mod:`memory_store.access` settles what the asker may know. Terms may be posted, so that
 they stand in no address.
@@ -7,27 +7,63 @@ they stand in no address.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from datasette import Response
 
 from memory_store import access
 from memory_store.access import Grants
 from memory_store.errors import BadInputError
-from memory_store.host import NO, YES, MemoryStore
+from memory_store.host import NO, YES, MemoryStore, parse
 from memory_store.records import (
     Existence,
     ExistsRequest,
+    SearchRequest,
     WordCount,
     WordsRequest,
     read_record,
 )
 
-from ..requests import questions
+from ..requests import private_searches, questions
 from ..requests.answers import answer
+from ..requests.frame import hybrid_path, page, render, sentence
 from ..vaults.vault import Vault
 from . import forms
 from .api import endpoint
+
+Row = TypeVar("Row", Existence, WordCount)
+
+
+@page("GET", "HEAD", "POST")
+async def exists_page(datasette: Any, request: Any) -> Response:
+    """``/{db}/-/hybrid/exists``: of each word or quoted phrase in ``q`` whether it is there."""
+    vault, grants = await questions.vault_for(datasette, request, "search")
+    private = [vault] if vault.settings.private_queries else []
+    here = f"{hybrid_path(datasette, vault.database)}/exists"
+    away = await private_searches.led_away(datasette, request, here, private)
+    if away is not None:
+        return away
+    q = forms.last(await questions.parameters(request), "q")
+    context: dict[str, Any] = {"q": q, "private_queries": bool(private)}
+    status = 200
+    if q:
+        try:
+            asked = ExistsRequest(_terms(q))
+            context["found"] = await _found(
+                vault, grants, lambda store: access.exists(store, grants, asked)
+            )
+        except BadInputError as error:
+            context["refusal"], status = sentence(str(error)), 400
+    return await render(datasette, request, "hybrid_exists.html", context, status, vault=vault)
+
+
+def _terms(query: str) -> tuple[str, ...]:
+    """What a query asks for, each once: its phrases, and its other words; no filter."""
+    parsed = parse(SearchRequest(query))
+    quoted = {word for phrase in parsed.required for word in phrase.words}
+    phrases = (phrase.text for phrase in (*parsed.required, *parsed.excluded))
+    words = (word for word in parsed.words if word not in quoted)
+    return tuple(dict.fromkeys((*phrases, *words)))
 
 
 @endpoint("GET", "HEAD", "POST")
@@ -59,12 +95,16 @@ async def words(datasette: Any, request: Any) -> Response:
 
 
 async def _rows(
-    vault: Vault,
-    grants: Grants,
-    ask: Callable[[MemoryStore], Sequence[Existence] | Sequence[WordCount]],
+    vault: Vault, grants: Grants, ask: Callable[[MemoryStore], Sequence[Row]]
 ) -> Response:
-    found = await questions.in_turn(lambda: ask(vault.use(grants.search, readable=grants.decrypt)))
+    found = await _found(vault, grants, ask)
     return answer({"ok": True, "rows": [one.as_dict() for one in found]})
+
+
+async def _found(
+    vault: Vault, grants: Grants, ask: Callable[[MemoryStore], Sequence[Row]]
+) -> Sequence[Row]:
+    return await questions.in_turn(lambda: ask(vault.use(grants.search, readable=grants.decrypt)))
 
 
 def _named(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -488,6 +488,7 @@ STATES = {
     "collections": f"{NOTES}/collections",
     "landscape": f"{NOTES}/landscape",
     "review": f"{NOTES}/review",
+    "words": f"{NOTES}/exists?q=tomatoes+xylophone",
     "to unlock": f"{NOTES}/unlock",
 }
 

@@ -69,7 +69,16 @@ async def test_it_answers_as_the_same_vault_in_a_file(
 
 async def test_each_of_its_pages_is_there(start: Start) -> None:
     served = (await start()).by("root")
-    below = ("/new", "/import", "/audit", "/collections", "/trash", "/searches", "/review")
+    below = (
+        "/new",
+        "/import",
+        "/audit",
+        "/collections",
+        "/trash",
+        "/searches",
+        "/review",
+        "/exists",
+    )
     one = f"/memories/{ONE}"
     for path in (*below, one, f"{one}.json", f"{one}/edit", "/landscape", "/unlock"):
         answer = await served.get(served.base + path)

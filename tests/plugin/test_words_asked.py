@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from bs4 import BeautifulSoup
 
-from .conftest import Served
+from .conftest import Served, soup
 
 ONE = "00000000-0000-4000-8000-000000000001"
 
@@ -56,6 +56,68 @@ async def test_others_learn_nothing(served: Served) -> None:
     for actor in (None, "mallory", "alice"):
         for path in ("/words.json?prefix=to", f"/memories/{ONE}/topics.json"):
             assert (await served.by(actor).get(served.base + path)).status_code == 403
+
+
+def said(answer: Any) -> list[str]:
+    return [one.get_text(" ", strip=True) for one in soup(answer).select(".hy-existing li")]
+
+
+@pytest.mark.usefixtures("no_watch")
+async def test_the_page_says_of_each_word_what_the_json_says(served: Served) -> None:
+    bob, page = served.by("bob"), f"{served.base}/exists"
+    asked = 'tomatoes "every second day" zanzibar type:note'
+    rows = (await exists(served, "bob", term=["every second day", "tomatoes", "zanzibar"])).json()
+    phrase, word, nothing = (one["memories"] for one in rows["rows"])
+    assert (phrase, nothing) == (1, 0)
+    assert word > 1
+    answer = await bob.get(f"{page}?{urlencode({'q': asked})}")
+    assert said(answer) == [
+        "every second day yes: may be in 1 memory",
+        f"tomatoes yes: may be in {word} memories",
+        "zanzibar no: certainly in no memory that you may search",
+    ]
+    mine = [one for one in served.vault.audit.waiting() if one.actor == "bob"]
+    assert {(one.action, one.surface) for one in mine} == {("search", "json"), ("search", "page")}
+    assert {one.opened for one in mine} == {0}
+    shown = soup(answer)
+    assert shown.title.text.startswith("Is a word there? · ")
+    assert shown.select_one("input[name=q]")["value"] == asked
+    assert not said(await bob.get(page))
+
+
+async def test_a_searcher_asks_the_page_one_word_and_others_none(served: Served) -> None:
+    alice, page = served.by("alice"), f"{served.base}/exists"
+    (row,) = (await exists(served, "alice", term="tomatoes")).json()["rows"]
+    (line,) = said(await alice.get(f"{page}?q=tomatoes"))
+    assert line == f"tomatoes yes: may be in {row['memories']} memories"
+    for wrong in ("tomatoes+zanzibar", "-", "type:note"):
+        refused = await alice.get(f"{page}?q={wrong}")
+        assert refused.status_code == 400, wrong
+        assert soup(refused).select_one("[role=alert]").text.strip()
+        assert not said(refused)
+    for actor in (None, "mallory"):
+        assert (await served.by(actor).get(f"{page}?q=tomatoes")).status_code == 403
+
+
+async def test_where_nothing_is_found_the_page_is_one_link_away(served: Served) -> None:
+    for actor, end in (("bob", "?q=zanzibar"), ("alice", "")):
+        found = soup(await served.by(actor).get(f"{served.base}?q=zanzibar&mode=keyword"))
+        link = found.select_one(".hy-empty a[href*='/exists']")
+        assert link["href"] == f"{served.base}/exists{end}"
+        answer = await served.by(actor).get(link["href"])
+        assert answer.status_code == 200
+        assert bool(said(answer)) == bool(end)
+
+
+async def test_with_private_queries_no_word_is_in_an_address(private: Served) -> None:
+    page = f"{private.base}/exists"
+    form = soup(await private.get(page)).select_one("form:has(#hy-words)")
+    assert form["method"] == "post"
+    away = await private.submit(page, {"q": "tomatoes"}, page=page)
+    assert away.status_code == 303
+    assert "tomatoes" not in away.headers["location"]
+    (line,) = said(await private.get(away.headers["location"]))
+    assert line.startswith("tomatoes yes: ")
 
 
 async def test_sql_says_1_and_0(served: Served) -> None:

@@ -164,6 +164,7 @@ ACTS: dict[tuple[str, str], Callable[[Site], Act]] = {
     ("", "POST"): lambda site: Act("POST", HOME, {"q": "tomatoes"}),
     (".json", "POST"): lambda site: Act("POST", f"{HOME}.json", {"q": "tomatoes"}),
     (".csv", "POST"): lambda site: Act("POST", f"{HOME}.csv", {"q": "tomatoes"}),
+    ("/exists", "POST"): lambda site: Act("POST", f"{HOME}/exists", {"q": "tomatoes"}),
     ("/exists.json", "POST"): lambda site: Act("POST", f"{HOME}/exists.json", {"term": ["tea"]}),
     ("/words.json", "POST"): lambda site: Act("POST", f"{HOME}/words.json", {"prefix": "t"}),
     ("/mcp", "POST"): lambda site: Act("POST", f"{HOME}/mcp", REMEMBERED),
