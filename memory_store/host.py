@@ -14,6 +14,7 @@ from memory_store.assistants import answer_over_http, require_sdk
 from memory_store.assistants.allowance import Allowances
 from memory_store.assistants.assistant import Access, Assistant, access_of, least, only, sole
 from memory_store.code.blame import BLAME, Change, changes_in
+from memory_store.code.languages import language_of_name
 from memory_store.configuration import opener
 from memory_store.dates import epoch
 from memory_store.importing import archive, drafts

@@ -58,6 +58,24 @@ def coloured_lines(text: str, language: str) -> Sequence[Markup]:
     return [escape(line) for line in plain]
 
 
+def coloured_pieces(text: str, language: str | None) -> Sequence[tuple[str, str]]:
+    """``text`` in pieces, each with its CSS class; empty: none."""
+    lexer = _lexer(language) if language and len(text) <= COLOURED else None
+    if lexer is None:
+        return [(text, "")]
+    pieces = [(piece, _style(kind)) for _, kind, piece in lexer.get_tokens_unprocessed(text)]
+    return pieces if "".join(piece for piece, _ in pieces) == text else [(text, "")]
+
+
+@cache
+def _style(kind: Any) -> str:
+    from pygments.token import STANDARD_TYPES
+
+    while kind not in STANDARD_TYPES:
+        kind = kind.parent
+    return f"{PREFIX}{STANDARD_TYPES[kind]}" if STANDARD_TYPES[kind] else ""
+
+
 @cache
 def _lexer(language: str) -> Any:
     try:

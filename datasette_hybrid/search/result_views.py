@@ -15,9 +15,17 @@ from datasette.utils import to_css_class
 from markupsafe import Markup, escape
 
 from memory_store.access import Grants
-from memory_store.host import NO_RERANKER, PERSONAL, Code, after_heading, plain_text
+from memory_store.host import (
+    NO_RERANKER,
+    PERSONAL,
+    Code,
+    after_heading,
+    language_of_name,
+    plain_text,
+)
 from memory_store.records import Passage, SearchResponse, SearchResult, base_type
 
+from ..code.source import coloured_pieces
 from ..requests.frame import sentence
 from .addresses import Asked
 from .explanation import AccountView, account_views
@@ -88,6 +96,18 @@ def marked(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
     return _joined([*parts, escape(text[position:])])
 
 
+def coloured(text: str, highlights: Sequence[Sequence[int]], name: str) -> Markup:
+    """Like :func:`marked`, coloured as source code of a file that is called so."""
+    parts, start = [], 0
+    for piece, style in coloured_pieces(text, language_of_name(name)):
+        end = start + len(piece)
+        inside = [(max(a, start) - start, min(b, end) - start) for a, b in highlights]
+        html = marked(piece, inside)
+        parts.append(Markup('<span class="{}">{}</span>').format(style, html) if style else html)
+        start = end
+    return _joined(parts)
+
+
 def _joined(parts: Sequence[Markup]) -> Markup:
     """Pieces of HTML in a row: ``Markup.join`` asks each of them again whether it is one."""
     return Markup("".join(parts))
@@ -148,7 +168,7 @@ def results(
         if readable:
             title = marked(row.shown_title or "Untitled", row.title_highlights)
             best = row.passages[0] if row.passages else Passage(0, len(row.preview), row.preview)
-            first = _excerpt(best, row.title, is_code)
+            first = _excerpt(best, row.title, is_code, row.ref or row.title if is_code else "")
         views.append(
             ResultView(
                 row=row,
@@ -209,7 +229,7 @@ def _links(row: SearchResult, asked: Asked, readable: bool) -> Iterator[ValueLin
             yield ValueLink(name, value, asked.switched("narrow", value), style, done)
 
 
-def _excerpt(passage: Passage, title: str, code: bool) -> Excerpt:
+def _excerpt(passage: Passage, title: str, code: bool, file: str) -> Excerpt:
     text = passage.text.rstrip()
     headed = after_heading(text, title, passage.highlights)
     # else the empty lines before the first one with words
@@ -221,7 +241,7 @@ def _excerpt(passage: Passage, title: str, code: bool) -> Excerpt:
         lead += len(text[lead:]) - len(text[lead:].lstrip())
     shown = text[lead:]
     moved = [(start - lead, end - lead) for start, end in passage.highlights if start >= lead]
-    html = marked(shown, moved) if code else with_code(shown, moved)
+    html = coloured(shown, moved, file) if code else with_code(shown, moved)
     # a passage from the middle says so, unless it begins with a heading or a list
     inside = passage.start > 0 and not headed and shown[:1].isalnum()
     return Excerpt(Markup("… " if inside else "") + html, code)
