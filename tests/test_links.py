@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memory_store.actions.export import NDJSON_NAME, export_markdown, export_ndjson_folder
 from memory_store.errors import LockedError, NotFoundError
 from memory_store.records import MemoryDraft, MemoryLinks
 from memory_store.scopes import Scope
@@ -153,7 +154,7 @@ def test_related_memories_of_one_title_are_told_apart(linked: MemoryStore, notes
     assert found == {"Lease (flat/Lease.md)", "Lease (old/deep/Lease.md)", "Home"}
 
 
-def test_links_survive_an_export_a_backup_and_new_keys(
+def test_links_survive_new_keys_and_a_lock(
     linked: MemoryStore, tmp_path: Path, key_file: Path
 ) -> None:
     before = linked.links("flat/Rent.md")
@@ -164,6 +165,32 @@ def test_links_survive_an_export_a_backup_and_new_keys(
         linked.links("flat/Rent.md")
     with MemoryStore.open(linked.path, key_file=key_file) as again:
         assert again.links("flat/Rent.md") == before
+
+
+@pytest.mark.parametrize("lines", [True, False], ids=["NDJSON", "Markdown"])
+def test_an_export_brings_links_and_places_along(
+    linked: MemoryStore, tmp_path: Path, tiny_model: Path, lines: bool
+) -> None:
+    turns = "## Anna, 3 May\n\nWhere is the ladder?\n\n## Bob, 3 May\n\nIn the boathouse."
+    linked.add(turns, title="The ladder", type="conversation")
+
+    def told(store: MemoryStore) -> list[object]:
+        (found,) = store.search("boathouse", mode="keyword").rows
+        return [
+            found.passages[0].place,
+            *(
+                (one.title, store.links(one.id).as_dict())
+                for one in sorted(store.list(), key=lambda one: one.id)
+            ),
+        ]
+
+    before = told(linked)
+    assert before[0] == "Bob, 3 May"
+    export = export_ndjson_folder if lines else export_markdown
+    export(linked.every(), tmp_path / "out")
+    with MemoryStore.in_memory(embedder=str(tiny_model)) as fresh:
+        fresh.import_paths([tmp_path / "out" / NDJSON_NAME if lines else tmp_path / "out"])
+        assert told(fresh) == before
 
 
 def test_a_reply_leads_to_its_message_and_an_attachment_to_what_it_came_with(
