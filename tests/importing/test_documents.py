@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from made_documents import book, docx, paragraph, pdf, sheets, slide
 from reading_files import Outcome
 from zip_files import zipped
 
@@ -23,52 +23,10 @@ pytest.importorskip("pypdfium2", reason="the extra documents is not installed")
 pytest.importorskip("pptx", reason="the extra documents is not installed")
 
 Rows = Callable[[str, bytes], Outcome]
-WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 
 
 OLE = b"\xd0\xcf\x11\xe0"  # begins office files of before 2007, and those with a password
 LOCKED = OLE + "EncryptedPackage".encode("utf-16-le")
-
-
-def pdf(
-    *pages: str, about: str = "/Title (The lease) /CreationDate (D:20240501093000+02'00')"
-) -> bytes:
-    """A PDF whose pages show one line each; an empty one is a picture of nothing."""
-    kids = " ".join(f"{4 + 2 * number} 0 R" for number in range(len(pages)))
-    objects = [
-        "<</Type /Catalog /Pages 2 0 R>>",
-        f"<</Type /Pages /Kids [{kids}] /Count {len(pages)}>>",
-        "<</Type /Font /Subtype /Type1 /BaseFont /Helvetica>>",
-    ]
-    for number, text in enumerate(pages):
-        shown = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET" if text else ""
-        font = "/Resources <</Font <</F1 3 0 R>>>> /MediaBox [0 0 400 200]"
-        objects += [
-            f"<</Type /Page /Parent 2 0 R {font} /Contents {5 + 2 * number} 0 R>>",
-            f"<</Length {len(shown)}>>\nstream\n{shown}\nendstream",
-        ]
-    objects.append(f"<<{about}>>")
-    out, places = "%PDF-1.4\n", []
-    for number, content in enumerate(objects, 1):
-        places.append(len(out))
-        out += f"{number} 0 obj\n{content}\nendobj\n"
-    at = len(out)
-    out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n"
-    out += "".join(f"{place:010} 00000 n \n" for place in places)
-    out += f"trailer\n<</Size {len(objects) + 1} /Root 1 0 R /Info {len(objects)} 0 R>>\n"
-    return (out + f"startxref\n{at}\n%%EOF\n").encode("latin-1")
-
-
-def docx(body: str, core: str = "") -> bytes:
-    types = "http://schemas.openxmlformats.org/package/2006/content-types"
-    document_ = f"<w:document xmlns:w='{WORDS}'><w:body>{body}</w:body></w:document>"
-    files = {"[Content_Types].xml": f"<Types xmlns='{types}'/>", "word/document.xml": document_}
-    return zipped({**files, **({"docProps/core.xml": core} if core else {})})
-
-
-def paragraph(text: str, style: str = "") -> str:
-    named = f"<w:pPr><w:pStyle w:val='{style}'/></w:pPr>" if style else ""
-    return f"<w:p>{named}<w:r><w:t>{text}</w:t></w:r></w:p>"
 
 
 CORE = (
@@ -138,34 +96,16 @@ def test_a_word_document_becomes_markdown(rows: Rows) -> None:
 
 
 def test_slides_keep_their_numbers_tables_and_the_speakers_notes(rows: Rows) -> None:
-    from pptx import Presentation
-    from pptx.util import Inches
-
-    shown = Presentation()
-    slide = shown.slides.add_slide(shown.slide_layouts[5])
-    slide.shapes.title.text = "The garden"
-    table = slide.shapes.add_table(1, 2, Inches(1), Inches(1), Inches(4), Inches(1)).table
-    table.cell(0, 0).text, table.cell(0, 1).text = "tomatoes", "12"
-    slide.notes_slide.notes_text_frame.text = "Water every second day."
-    made = io.BytesIO()
-    shown.save(made)
-    text = rows("talk.pptx", made.getvalue()).only.text
+    made = slide("The garden", ["tomatoes", "12"], notes="Water every second day.")
+    text = rows("talk.pptx", made).only.text
     assert text.startswith("## Slide 1: The garden\n")
     assert "| tomatoes | 12 |" in text
     assert "Notes: Water every second day." in text
 
 
 def test_a_sheet_is_a_section_with_a_table(rows: Rows) -> None:
-    from xlsxwriter import Workbook
-
-    made = io.BytesIO()
-    book = Workbook(made, {"in_memory": True})
-    for name, cells in {"Rent": [["month", "paid"], ["May", 900]], "Empty": []}.items():
-        sheet = book.add_worksheet(name)
-        for number, row in enumerate(cells):
-            sheet.write_row(number, 0, row)
-    book.close()
-    text = rows("rent.xlsx", made.getvalue()).only.text
+    made = sheets({"Rent": [["month", "paid"], ["May", 900]], "Empty": []})
+    text = rows("rent.xlsx", made).only.text
     assert text == "## Rent\n\n| month | paid |\n| --- | --- |\n| May | 900 |"
 
 
@@ -179,23 +119,6 @@ def test_a_page_loses_its_scripts_and_pictures_and_keeps_its_links(rows: Rows) -
     for gone in ("alert", "Home", "base64", "javascript"):
         assert gone not in draft.text
     assert (draft.title, draft.metadata) == ("Keys", {"lang": "en"})
-
-
-def book(**bodies: str) -> bytes:
-    """A book with a file for each chapter; they are listed in another order than they are read."""
-    items = "".join(
-        f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>'
-        for name in reversed(bodies)
-    )
-    spine = "".join(f'<itemref idref="{name}"/>' for name in bodies)
-    package = f"""<package xmlns="http://www.idpf.org/2007/opf"><metadata
-        xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Bees</dc:title>
-        <dc:creator>Anna</dc:creator></metadata><manifest>{items}</manifest>
-        <spine>{spine}</spine></package>"""
-    container = """<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
-        <rootfile full-path="o/p.opf"/></rootfiles></container>"""
-    chapters = {f"o/{name}.xhtml": f"<html>{body}</html>" for name, body in bodies.items()}
-    return zipped({"META-INF/container.xml": container, "o/p.opf": package, **chapters})
 
 
 def test_a_book_is_read_in_its_own_order(rows: Rows) -> None:

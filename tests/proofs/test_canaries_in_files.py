@@ -24,6 +24,7 @@ import pytest
 from canaries import canary, leaks, spelled_in, spellings
 from counts import FULL
 from filling import KEPT, PLACES, Words, fill, write_sources
+from made_documents import book, docx, paragraph, pdf, sheets, slide
 from tracing import traced
 from zip_files import zipped
 
@@ -257,7 +258,10 @@ def test_what_reads_documents_writes_no_word_of_them_to_any_file(
     tmp_path: Path, private_folders: Path
 ) -> None:
     """Nor to one that it takes away again. A file that a script writes on purpose is seen."""
+    for library in ("pypdfium2", "pptx", "xlsxwriter"):
+        pytest.importorskip(library, reason="the extra documents is not installed")
     kinds = ("page", "letter", "attached", "posted", "notebook", "word", "evernote", "zipped")
+    kinds += ("printed", "slide", "notes", "sheet", "book")
     said = {kind: canary(kind) for kind in kinds}
     folder = tmp_path / "documents"
     for name in ("vault", "key", "mine"):
@@ -268,10 +272,6 @@ def test_what_reads_documents_writes_no_word_of_them_to_any_file(
         one.set_content(said[kind])
     letter.add_attachment(f"<p>{said['attached']}</p>".encode(), "text", "html", filename="a.html")
     cell = {"cell_type": "markdown", "source": said["notebook"]}
-    namespace = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
-    run = f"<w:p><w:r><w:t>{said['word']}</w:t></w:r></w:p>"
-    types = "<Types xmlns='http://schemas.openxmlformats.org/package/2006/content-types'/>"
-    body = f"<w:document xmlns:w='{namespace}'><w:body>{run}</w:body></w:document>"
     note = (
         f"<note><title>Key</title><content>&lt;p&gt;{said['evernote']}&lt;/p&gt;</content></note>"
     )
@@ -280,7 +280,11 @@ def test_what_reads_documents_writes_no_word_of_them_to_any_file(
         "letter.eml": letter.as_bytes(),
         "all.mbox": b"From x Wed May 1\n" + posted.as_bytes() + b"\n",
         "cells.ipynb": json.dumps({"cells": [cell], "metadata": {}}).encode(),
-        "word.docx": zipped({"[Content_Types].xml": types, "word/document.xml": body}),
+        "word.docx": docx(paragraph(said["word"])),
+        "printed.pdf": pdf(said["printed"]),
+        "talk.pptx": slide("Key", [said["slide"]], notes=said["notes"]),
+        "rent.xlsx": sheets({"Rent": [[said["sheet"]]]}),
+        "bees.epub": book(first=f"<p>{said['book']}</p>"),
         "mine.enex": f"<en-export>{note}</en-export>".encode(),
         "pages.zip": zipped({"inside.html": f"<p>{said['zipped']}</p>"}),
     }
