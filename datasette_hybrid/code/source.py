@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -63,14 +65,18 @@ def coloured_pieces(text: str, language: str | None) -> Sequence[tuple[str, str]
     lexer = _lexer(language) if language and len(text) <= COLOURED else None
     if lexer is None:
         return [(text, "")]
-    pieces = [(piece, _style(kind)) for _, kind, piece in lexer.get_tokens_unprocessed(text)]
+    found = [(_style(kind), piece) for _, kind, piece in lexer.get_tokens_unprocessed(text)]
+    joined = groupby(found, key=itemgetter(0))
+    pieces = [("".join(piece for _, piece in several), style) for style, several in joined]
     return pieces if "".join(piece for piece, _ in pieces) == text else [(text, "")]
 
 
 @cache
 def _style(kind: Any) -> str:
-    from pygments.token import STANDARD_TYPES
+    from pygments.token import STANDARD_TYPES, Whitespace
 
+    if kind in Whitespace:
+        return ""
     while kind not in STANDARD_TYPES:
         kind = kind.parent
     return f"{PREFIX}{STANDARD_TYPES[kind]}" if STANDARD_TYPES[kind] else ""

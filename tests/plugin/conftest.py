@@ -118,9 +118,10 @@ class Served:
         return path if path.startswith("/") and path.count("/") > 1 else self.base + path
 
 
-def soup(response: Any) -> BeautifulSoup:
-    """The page of an answer."""
-    return BeautifulSoup(response.text, "html.parser")
+def soup(response: Any, *, blanks_in: tuple[str, ...] = ()) -> BeautifulSoup:
+    """The page of an answer. In ``blanks_in`` no blanks between tags are shortened."""
+    kept = {"pre", "textarea", *blanks_in}
+    return BeautifulSoup(response.text, "html.parser", preserve_whitespace_tags=kept)
 
 
 def unmarked(html: str) -> str:
