@@ -176,13 +176,9 @@ def test_an_export_brings_links_and_places_along(
 
     def told(store: MemoryStore) -> list[object]:
         (found,) = store.search("boathouse", mode="keyword").rows
-        return [
-            found.passages[0].place,
-            *(
-                (one.title, store.links(one.id).as_dict())
-                for one in sorted(store.list(), key=lambda one: one.id)
-            ),
-        ]
+        links = [store.links(one.id) for one in sorted(store.list(), key=lambda one: one.id)]
+        unresolved = [[link.target for link in one.unresolved] for one in links]
+        return [found.passages[0].place, [(out(one), back(one)) for one in links], unresolved]
 
     before = told(linked)
     assert before[0] == "Bob, 3 May"
