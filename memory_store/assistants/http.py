@@ -69,8 +69,8 @@ async def answer(
 def _streams(headers: Mapping[bytes, bytes], body: bytes) -> bool:
     """Whether a client takes a stream, and has a use for it.
 
-    By protocols without a handshake the SDK streams only what takes long, and cancels what nobody
-    waits for.
+    A client of a newer protocol, which has no handshake, always does: the SDK then answers short
+    calls at once, and ends a call when its client has gone.
     """
     if STREAM not in headers.get(b"accept", b""):
         return False

@@ -121,9 +121,7 @@ class _Namesakes:
         for within in (collection, None):
             self._take((None, within, None), place)
 
-    def _take(
-        self, where: tuple[int | None, str | None, int | None], place: tuple[int, str]
-    ) -> None:
+    def _take(self, where: _Where, place: tuple[int, str]) -> None:
         self._best[where] = min(place, self._best.get(where, place))
 
     def nearest(self, one: _Noted) -> str:

@@ -36,7 +36,7 @@ def test_random_syllables_find_hardly_anything(notes: MemoryStore) -> None:
 
 @pytest.mark.once
 def test_one_word_of_a_note_among_noise_is_hardly_an_answer(notes: MemoryStore) -> None:
-    """Unless small words show that somebody asks in a language."""
+    """But it is one in a question: words such as *the* show that the query is one."""
     alone, among, asked = (
         notes.search(query).rows[0].score
         for query in ("compass", "zixofhct compass lcgxroftx", "the zixofhct of the compass")
