@@ -139,6 +139,22 @@ def rank(
     return replace(ranking, degraded=_runnable(ranking.degraded, opened.vault))
 
 
+@action(None, writes=False)
+def resembling(
+    opened: Opened, text: str, title: str = "", *, most: int = 5
+) -> list[tuple[str, float]]:
+    """The memories that say nearly the same as a text, by id, with the share of shingles (two
+    neighbouring words) that both hold, the nearest first. Opens nothing."""
+    from memory_store.search.resemblance import resembling as found_in
+
+    return on_newest(
+        lambda: context(opened),
+        lambda one: [
+            (one.snapshot.id(place), share) for place, share in found_in(one, title, text, most)
+        ],
+    )
+
+
 def on_newest(begun: Callable[[], SearchContext], search: Callable[[SearchContext], T]) -> T:
     """What a search finds; begun anew where what it was about to read was replaced meanwhile."""
     for _ in range(MOST_BEGINNINGS - 1):
