@@ -202,6 +202,7 @@ class MemoryStore(Actions):
     vector_index = asking.vector_index
     rank = asking.rank
     resembling = asking.resembling
+    marker = asking.marker
 
     get = reads.get
     succession = reads.succession
