@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from memory_store.index.layout import overwrite
 from memory_store.index.snapshot import Snapshot
 from memory_store.scopes import Limits
 from memory_store.session.collections import CollectionChange, Collections
@@ -210,6 +211,25 @@ class WholeVault:
     def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
         """The row tags of memories, as last committed by any process."""
         return KnownRows(self.snapshot(counted=False)).tags(ids)
+
+    def kept_vectors(
+        self, collection: str, ids: Sequence[str]
+    ) -> dict[str, tuple[trash.Vectors, bytearray]]:
+        """What the trash is to keep of the index's vectors of some memories of a collection."""
+        if collection not in self.keyring.openable():
+            return {}
+        snapshot, found = self.snapshot(counted=False), dict[str, tuple[trash.Vectors, bytearray]]()
+        model = self.settings.of(collection).fingerprint
+        for memory in ids:
+            ordinal = snapshot.ordinal_of(memory)
+            spans = () if ordinal is None else tuple(snapshot.windows(ordinal))
+            if ordinal is not None and spans:
+                vectors = snapshot.stored_vectors(ordinal)
+                tag = snapshot.content_tags[ordinal].tobytes()
+                about = trash.Vectors(model, tag, spans, vectors.shape[1])
+                found[memory] = about, bytearray(vectors.tobytes())
+                overwrite([vectors])
+        return found
 
     def follow_settings(self) -> None:
         """Read the settings again if another process has written newer ones."""
