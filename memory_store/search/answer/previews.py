@@ -54,6 +54,10 @@ class Marker(Protocol):
         """What of it stands in a text, each once."""
         ...
 
+    def called(self, name: str) -> set[str]:
+        """What of it is in the name of a definition."""
+        ...
+
     def most(self, text: str) -> float:
         """How long all of that is together at most, found out in less time."""
         ...
@@ -118,7 +122,7 @@ def _code_preview(
 
     text = memory.text
     chunks, found = layout(text, str(memory.metadata["language"]), known)
-    named = [(one, words) for one in found if (words := matcher.met(one.name))]
+    named = [(one, words) for one in found if (words := matcher.called(one.name))]
     each = []
     for chunk in chunks or [Span(0, len(text))]:
         inside = set[str]().union(
@@ -138,7 +142,7 @@ def _code_preview(
             best = sorted([*best, (own, chunk)], reverse=True)[:passages]
 
     def told(one: Definition) -> int:
-        return sum(map(len, matcher.met(one.name)))
+        return sum(map(len, matcher.called(one.name)))
 
     def passage(chunk: Span) -> Passage:
         part = text[chunk.start : chunk.end].lstrip("\n")
