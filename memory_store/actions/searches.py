@@ -141,6 +141,22 @@ def rank(
 
 
 @action(None, writes=False)
+def resembling(
+    opened: Opened, text: str, title: str = "", *, most: int = 5
+) -> list[tuple[str, float]]:
+    """The memories that say nearly the same as a text, by id, with the share of shingles (two
+    neighbouring words) that both hold, the nearest first. Opens nothing."""
+    from memory_store.search.resemblance import resembling as found_in
+
+    return on_newest(
+        lambda: context(opened),
+        lambda one: [
+            (one.snapshot.id(place), share) for place, share in found_in(one, title, text, most)
+        ],
+    )
+
+
+@action(None, writes=False)
 def marker(opened: Opened, request: SearchRequest, memory: Memory) -> Marker:
     """What finds in parts of a memory's text what a search marks there. Nothing is searched.
 

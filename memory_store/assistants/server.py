@@ -75,11 +75,16 @@ Run = Callable[[Callable[[], Any], bool], Awaitable[Any]]
 
 
 def server_for(
-    assistant: Assistant, database: str, run: Run, changes: Changes | None = None
+    assistant: Assistant,
+    database: str,
+    run: Run,
+    changes: Changes | None = None,
+    listen: Callable[..., Awaitable[types.SubscriptionsListenResult]] | None = None,
 ) -> Server[Any]:
     """The server for one assistant; ``database`` is the vault's name in addresses.
 
-    ``changes`` are the subscriptions of a session; where there is none, none are taken.
+    ``changes`` are the subscriptions of a session; where there is none, ``listen`` serves a stream
+    of notices, and without that none are taken.
     """
     return Server(
         "memory-store",
@@ -95,7 +100,7 @@ def server_for(
         on_get_prompt=_prompt,
         on_subscribe_resource=changes.subscribe if changes else None,
         on_unsubscribe_resource=changes.unsubscribe if changes else None,
-        on_subscriptions_listen=changes.listen if changes else None,
+        on_subscriptions_listen=changes.listen if changes else listen,
     )
 
 
@@ -121,8 +126,12 @@ def serve(assistant: Assistant, database: str, *streams: TextIO) -> None:
 
     async def serving() -> None:
         in_thread = one_at_a_time()
-        address = partial(_address, database)
-        changes = Changes(assistant, in_thread, address, address(LANDSCAPE))
+        address = partial(address_of, database)
+
+        async def current() -> Assistant:
+            return assistant
+
+        changes = Changes(current, in_thread, address, address(LANDSCAPE))
         server = server_for(assistant, database, in_thread, changes)
         async with (
             stdio_server(*map(anyio.wrap_file, streams)) as (incoming, outgoing),
@@ -207,7 +216,7 @@ def _failed(message: str) -> types.CallToolResult:
     )
 
 
-def _address(database: str, name: str) -> str:
+def address_of(database: str, name: str) -> str:
     return f"{SCHEME}{quote(database, safe='')}/{name}"
 
 
@@ -215,7 +224,7 @@ def _resources(database: str) -> Callable[..., Awaitable[types.ListResourcesResu
     async def resources(context: Any, parameters: Any) -> types.ListResourcesResult:
         landscape = types.Resource(
             name=LANDSCAPE,
-            uri=_address(database, LANDSCAPE),
+            uri=address_of(database, LANDSCAPE),
             description="Which topics stand together, as Markdown",
             mime_type="text/markdown",
         )
@@ -228,7 +237,7 @@ def _templates(database: str) -> Callable[..., Awaitable[Any]]:
     async def templates(context: Any, parameters: Any) -> types.ListResourceTemplatesResult:
         template = types.ResourceTemplate(
             name="memory",
-            uri_template=_address(database, "{id}"),
+            uri_template=address_of(database, "{id}"),
             description="One memory, as Markdown",
             mime_type="text/markdown",
         )

@@ -35,7 +35,7 @@ from memory_store.text.token_count import tokens
 KNOWN = 0.93  # cosine from which a text says what a memory says already
 REPLACES = 0.70  # … from which it may take the place of an older one with a topic in common
 SHARED = 0.9  # of the pairs of words of two texts, from which they say the same
-COMPARED, COMPARED_WORDS = 1_000, 300  # characters of a new text that are looked for
+COMPARED = 1_000  # characters of a new text whose meaning is looked for
 NEIGHBOURS = 5
 LIKE = ((NEIGHBOURS, 40), (2, 40), (1, 40), (1, 0), (0, 0))
 """How many like memories are named, and characters of their titles, where all are too long."""
@@ -210,31 +210,30 @@ def _parent(assistant: Assistant, given: str) -> str:
 def _near(store: MemoryStore, new: MemoryDraft) -> tuple[Sequence[Listed], Sequence[Listed]]:
     """Memories that say the same as a new text, and older ones that it may take the place of.
 
-    The sealed indexes of words and of vectors say which few are opened for it. What is near in
-    meaning with another number in it (another rent, another day) says something else.
+    The sealed shingles and vectors of all memories say which few are opened for it. What says the
+    same with another number in it (another rent, another day) says something else.
     """
     words = _words(new.text)
-    near = {id_: cosine or 0.0 for id_, cosine in _alike(store, re.findall(r"\w+", new.text))}
+    alike = dict(store.resembling(new.text, new.title or "", most=NEIGHBOURS))
+    near = dict(_near_in_meaning(store, new.text))
     known, older = [], []
-    for memory in store.found_again([*near]):
+    for memory in store.found_again([*(near | alike)]):
         said = _words(memory.text)
-        same = near[memory.id] >= KNOWN and _numbers(words) == _numbers(said)
-        if same or _shared(words, said) >= SHARED:
+        meaning, shared = near.get(memory.id, 0.0), _shared(words, said)
+        if _numbers(words) == _numbers(said) and (meaning >= KNOWN or shared >= SHARED):
             known.append(memory)
-        elif near[memory.id] >= REPLACES and set(new.topics) & set(memory.topics):
+        elif max(meaning, shared) >= REPLACES and set(new.topics) & set(memory.topics):
             older.append(memory)
     return listed(known), listed(older)
 
 
-def _alike(store: MemoryStore, words: Sequence[str]) -> Iterator[tuple[str, float | None]]:
-    """Ids of memories that are near in words, and of those near in meaning with their cosine."""
-    text = " ".join(words)  # no mark of the query language
-    modes = ("keyword", "vector") if store.embedding().done else ("keyword",)
-    for mode, length in zip(modes, (COMPARED_WORDS, COMPARED), strict=False):
-        if said := text[:length].strip():
-            found = store.rank(said, mode=mode, depth=NEIGHBOURS, rerank=False, expand=False)
-            ids = (one for one, _ in found.results[:NEIGHBOURS])
-            yield from zip(ids, found.cosines, strict=False)
+def _near_in_meaning(store: MemoryStore, text: str) -> Iterator[tuple[str, float]]:
+    """Ids of the memories that are nearest in meaning, with their cosines."""
+    said = " ".join(re.findall(r"\w+", text))[:COMPARED].strip()  # no mark of the query language
+    if said and store.embedding().done:
+        found = store.rank(said, mode="vector", depth=NEIGHBOURS, rerank=False, expand=False)
+        for (id_, _), cosine in zip(found.results[:NEIGHBOURS], found.cosines, strict=False):
+            yield id_, cosine or 0.0
 
 
 def _words(text: str) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -94,6 +95,7 @@ class WholeVault:
         self._warned, self._trail_writes = False, 0
         self._shares: Stored | None = None
         self._trash_looked_at = -LOOK_AT_TRASH
+        self._mirrored: Callable[[], Snapshot | None] = lambda: None
         self.notices: tuple[str, ...] = ()
 
     @property
@@ -201,6 +203,9 @@ class WholeVault:
         """
         storage = self.reader()
         with self._readers.moment(lambda at: self._newest(counted=counted, at=at)) as known:
+            if self._mirrored() is not known.snapshot:
+                storage.memories.mirror(known.snapshot.row_tags)
+                self._mirrored = weakref.ref(known.snapshot)
             yield storage, known
 
     def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:

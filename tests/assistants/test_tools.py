@@ -29,6 +29,7 @@ from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 from memory_store.text import token_count
 
+NAMES = [f"{a}{b}" for a in ("boiler", "weir", "ledger", "kettle", "hedge") for b in "abcdefgh"]
 READING = [one.name for one in TOOLS if one.needs == "read" and not one.of_code]
 ALL = [one.name for one in TOOLS]
 WITHOUT_CODE = [one.name for one in TOOLS if not one.of_code]
@@ -320,6 +321,28 @@ class TestWriting:
         (one,) = call(assistant(store), "memory_add", given)["memories"]
         assert one["already_known"] == []
         assert [older["id"] for older in one["may_replace"]] == [old]
+
+    def test_another_number_in_a_long_text_is_something_new(self, store: MemoryStore) -> None:
+        text = f"The rent of the flat in Lisbon is 900. {' '.join(NAMES)}"
+        old = added(store, text, topics=["home"])
+        new = {"text": text.replace("900", "950"), "topics": ["home"]}
+        given = {"memories": [new], "if_new": True}
+        (one,) = call(assistant(store), "memory_add", given)["memories"]
+        assert (one["already_known"], one.get("added", True)) == ([], True)
+        assert [older["id"] for older in one["may_replace"]] == [old]
+
+    def test_of_many_that_begin_alike_the_one_that_says_the_same_is_named(
+        self, store: MemoryStore
+    ) -> None:
+        """Notes made from a form: their first words say nothing of which is which."""
+        form = "What was wanted, what was decided and why, what is left to do. " * 6
+        ends = [f"They spoke of the {name} and left it as it was" for name in NAMES]
+        notes = [f"{form}{' '.join([end] * 9)}" for end in ends]
+        ids = [one.id for one in store.add_many(map(MemoryDraft, notes), embed=False)]
+        given = {"memories": [{"text": one} for one in notes[::7]]}
+        answers = call(assistant(store), "memory_add", given)["memories"]
+        for id_, one in zip(ids[::7], answers, strict=True):
+            assert id_ in [known["id"] for known in one["already_known"]]
 
     def test_words_say_what_is_known_where_there_are_no_vectors(self, store: MemoryStore) -> None:
         text = "The ferry to the island leaves at seven from the northern quay on weekdays."
