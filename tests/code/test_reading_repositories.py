@@ -442,6 +442,25 @@ def test_a_result_shows_the_lines_that_use_the_whole_name(store: MemoryStore) ->
     assert [row.preview[start:end] for start, end in row.passages[0].highlights] == ["open_lid"]
 
 
+def test_a_passage_is_chosen_and_named_by_the_words_that_names_are_made_of(
+    store: MemoryStore,
+) -> None:
+    filler = "        step = 1\n" * 90
+    text = (
+        f'class Zanzibar:\n    """Kept in signed cookies."""\n\n    def push(self):\n{filler}\n'
+        f"class ZanzibarCookies(Zanzibar):\n    def signing_key(self):\n{filler}"
+    )
+    meta = {"language": "python"}
+    store.add_many([MemoryDraft(text, type="code", ref="a.py", metadata=meta)], embed=False)
+    for query, symbol in (
+        ("where are zanzibar cookies signed", "ZanzibarCookies"),
+        ("signing_key", "ZanzibarCookies.signing_key"),
+        ("push", "Zanzibar.push"),
+    ):
+        (row,) = store.search(query, mode="keyword").rows
+        assert row.symbol == symbol
+
+
 CALLS = (("one", "lid"), ("open_lid", "open_lid"), ("two", "other"), ("three", "open_lid"))
 USES = "".join(
     f"def {name}(box):\n{'    step = 1~' * 200}    box.{call}()~~~" for name, call in CALLS

@@ -40,7 +40,9 @@ _SENTENCE_END = re.compile(rf"[.!?…][\"')\]”»]?(?=\s)|[。！？]|(?<=\S)(?
 _NUMBER = re.compile(r"[ \t]*\d+\.")  # of a list, which is no sentence
 
 _LAST_HEADING = re.compile(r"\n#{1,6} [^\n]*\Z")
-_HEADING = re.compile(r"\s*#{1,6}[ \t]++([^\n]*+)\n(?:[ \t]*\n)*(?=[ \t]*\S)")
+_FIRST_LINE = re.compile(
+    r"\s*(?:#{1,6}[ \t]++)?([^\n]*+)\n(?:(?:=+|-+)[ \t]*\n)?(?:[ \t]*\n)*(?=[ \t]*\S)"
+)
 
 
 class Marker(Protocol):
@@ -52,6 +54,10 @@ class Marker(Protocol):
 
     def met(self, text: str) -> set[str]:
         """What of it stands in a text, each once."""
+        ...
+
+    def called(self, name: str) -> set[str]:
+        """What of it is in the name of a definition."""
         ...
 
     def most(self, text: str) -> float:
@@ -118,7 +124,7 @@ def _code_preview(
 
     text = memory.text
     chunks, found = layout(text, str(memory.metadata["language"]), known)
-    named = [(one, words) for one in found if (words := matcher.met(one.name))]
+    named = [(one, words) for one in found if (words := matcher.called(one.name))]
     each = []
     for chunk in chunks or [Span(0, len(text))]:
         inside = set[str]().union(
@@ -138,7 +144,7 @@ def _code_preview(
             best = sorted([*best, (own, chunk)], reverse=True)[:passages]
 
     def told(one: Definition) -> int:
-        return sum(map(len, matcher.met(one.name)))
+        return sum(map(len, matcher.called(one.name)))
 
     def passage(chunk: Span) -> Passage:
         part = text[chunk.start : chunk.end].lstrip("\n")
@@ -171,20 +177,20 @@ def _is_within(inner: Definition, outer: Definition) -> bool:
 
 
 def after_heading(text: str, title: str, marks: Sequence[Sequence[int]] = ()) -> int:
-    """Where ``text`` goes on after a leading Markdown heading that only repeats ``title``, or after
-    the head of a mail that holds none of the ``marks``.
+    """Where ``text`` goes on after a first line that only repeats ``title``, as a heading or not,
+    or after the head of a mail that holds none of the ``marks``.
 
-    0 without such a heading, and where nothing follows it.
+    0 without such a line, and where nothing follows it.
     """
     mail = MAIL_HEAD.match(text)
     if mail is not None and mail.end() < len(text):
         return 0 if any(start < mail.end() for start, _ in marks) else mail.end()
-    found = _HEADING.match(text)
+    found = _FIRST_LINE.match(text)
     if found is None or not title.strip():
         return 0
     words = found[1].strip().rstrip("#").rstrip()
     said = {words.casefold(), heading_words(words).casefold()}
-    return found.end() if title.strip().casefold() in said else 0
+    return found.end() if title.strip().rstrip("…").casefold() in said else 0
 
 
 def expands(position: int, result: Scored, deep: bool) -> bool:
