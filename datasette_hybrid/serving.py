@@ -265,7 +265,7 @@ def routes() -> list[tuple[str, Any]]:
     from .saved import api as saved_api
     from .saved import feeds as saved_feeds
     from .saved import pages as saved_pages
-    from .search import api, pages, words
+    from .search import api, neighbours, pages, words
     from .unlock import pages as unlocking
     from .uploads import pages as uploading
 
@@ -279,6 +279,7 @@ def routes() -> list[tuple[str, Any]]:
         (base + r"\.json$", api.search),
         (base + r"\.csv$", api.search_csv),
         (base + r"$", pages.search),
+        (base + r"/first$", neighbours.first),
         (base + r"/unlock$", unlocking.unlock),
         (base + r"/lock$", unlocking.lock),
         (base + r"/import$", uploading.import_page),

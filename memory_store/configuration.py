@@ -23,6 +23,7 @@ from memory_store.paths import (
     DEFAULT_NAME,
     EXPANDER_VARIABLE,
     KEY_FILE_VARIABLE,
+    MIRROR_VARIABLE,
     MODEL_VARIABLE,
     OPEN_VARIABLE,
     RERANKER_VARIABLE,
@@ -42,6 +43,7 @@ VARIABLES = {
     "expander": EXPANDER_VARIABLE,
     "open-with": OPEN_VARIABLE,
     "shards": SHARDS_VARIABLE,
+    "mirror": MIRROR_VARIABLE,
 }
 """A setting of the file, and the variable that comes before it."""
 SEARCH = "search"  # the section whose entries are options of the command

@@ -201,6 +201,8 @@ class MemoryStore(Actions):
     search_context = asking.search_context
     vector_index = asking.vector_index
     rank = asking.rank
+    resembling = asking.resembling
+    marker = asking.marker
 
     get = reads.get
     succession = reads.succession

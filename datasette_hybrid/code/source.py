@@ -1,28 +1,35 @@
 """A file of source code as its page shows it: numbered, coloured lines, and what hangs on it.
 
 Boundary: for an asker who may read the file; what it imports and what depends on it are files that
-they may read, too. Text enters HTML only through ``escape`` and through Pygments, which escapes it.
+they may read, too. Text enters HTML only through ``escape``, in :func:`.marked`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import groupby
+from itertools import groupby, takewhile
 from operator import itemgetter
 from typing import Any
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from msgspec import Struct
 
 from memory_store.errors import NotFoundError
 from memory_store.host import Change, CodeOutline, Dependant, MemoryStore, changes_in
 from memory_store.records import Memory, base_type
 
+from ..marks import Spans, joined, marked
+
 CODE_TYPE = "code"
 STEPS = 2  # of what depends on a file
 COLOURED = 300_000  # characters: 0.3 s of lexing; a longer file has one colour
 PREFIX = "hy-c-"  # of the classes of coloured words
+LINE_END = Markup("\n")
+
+Marks = Sequence[tuple[int, int]]
+"""Where what was looked for stands in a text."""
 
 
 class FileView(Struct, frozen=True):
@@ -34,8 +41,11 @@ class FileView(Struct, frozen=True):
     changes: Sequence[Change] = ()
 
 
-def file_view(store: MemoryStore, memory: Memory) -> FileView | None:
-    """The page of a memory that is source code; ``None`` for another one. Work for a thread."""
+def file_view(store: MemoryStore, memory: Memory, spans: Spans) -> FileView | None:
+    """The page of a memory that is source code; ``None`` for another one. Work for a thread.
+
+    ``spans`` finds what to mark in it.
+    """
     if base_type(memory.type) != CODE_TYPE:
         return None
     try:
@@ -43,21 +53,38 @@ def file_view(store: MemoryStore, memory: Memory) -> FileView | None:
         found = store.code.impact(memory.id, hops=STEPS)
     except NotFoundError:  # text that is called code, and was never read as a file
         return None
-    lines = coloured_lines(memory.text, outline.language)
+    lines = coloured_lines(memory.text, outline.language, spans(memory.text))
     return FileView(outline, found.files, lines, changes_in(memory.metadata))
 
 
-def coloured_lines(text: str, language: str) -> Sequence[Markup]:
+def coloured_lines(text: str, language: str | None, marks: Marks = ()) -> Sequence[Markup]:
     """Each line as HTML, coloured where Pygments is installed and knows the language."""
-    plain = text.removesuffix("\n").split("\n")
-    lexer = _lexer(language) if len(text) <= COLOURED else None
-    if lexer is not None:
-        from pygments import highlight
+    return [*map(Markup, coloured(text.removesuffix("\n"), marks, language).split("\n"))]
 
-        lines = highlight(text, lexer, _formatter()).removesuffix("\n").split("\n")
-        if len(lines) == len(plain):  # else it takes something else for the end of a line
-            return [Markup(line) for line in lines]  # Pygments has escaped it
-    return [escape(line) for line in plain]
+
+def coloured(text: str, marks: Marks, language: str | None) -> Markup:
+    """``text`` as HTML, coloured as source code, with ``marks`` in it; nothing spans two lines."""
+    parts, start, waiting = [], 0, deque(sorted(marks))
+    for piece, style in coloured_pieces(text, language):
+        for number, line in enumerate(piece.split("\n")):
+            if number:
+                parts.append(LINE_END)
+                start += 1
+            end = start + len(line)
+            while waiting and waiting[0][1] <= start:
+                waiting.popleft()
+            here = [(max(a, start) - start, min(b, end) - start) for a, b in _before(end, waiting)]
+            html = marked(line, here)
+            shown = style and line
+            parts.append(
+                Markup('<span class="{}">{}</span>').format(style, html) if shown else html
+            )
+            start = end
+    return joined(parts)
+
+
+def _before(end: int, marks: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    return takewhile(lambda one: one[0] < end, marks)
 
 
 def coloured_pieces(text: str, language: str | None) -> Sequence[tuple[str, str]]:
@@ -66,8 +93,8 @@ def coloured_pieces(text: str, language: str | None) -> Sequence[tuple[str, str]
     if lexer is None:
         return [(text, "")]
     found = [(_style(kind), piece) for _, kind, piece in lexer.get_tokens_unprocessed(text)]
-    joined = groupby(found, key=itemgetter(0))
-    pieces = [("".join(piece for _, piece in several), style) for style, several in joined]
+    alike = groupby(found, key=itemgetter(0))
+    pieces = [("".join(piece for _, piece in several), style) for style, several in alike]
     return pieces if "".join(piece for piece, _ in pieces) == text else [(text, "")]
 
 
@@ -93,10 +120,3 @@ def _lexer(language: str) -> Any:
         return get_lexer_by_name(language, stripnl=False)
     except ClassNotFound:
         return None
-
-
-@cache
-def _formatter() -> Any:
-    from pygments.formatters import HtmlFormatter
-
-    return HtmlFormatter(nowrap=True, classprefix=PREFIX)

@@ -264,12 +264,12 @@ async def _marked(datasette: Any, request: Any, mark: str) -> Response:
     vault, grants = await questions.vault_for(datasette, request, "write")
     return _one(
         await writing.run(
-            lambda: memory_data([marked(vault, grants, named_id(request), mark)], vault, grants)
+            lambda: memory_data([set_done(vault, grants, named_id(request), mark)], vault, grants)
         )
     )
 
 
-def marked(vault: Vault, grants: Grants, given: str, mark: str) -> Memory:
+def set_done(vault: Vault, grants: Grants, given: str, mark: str) -> Memory:
     """The memory once it is marked as ``done``, or by ``reopen`` as open. Work for a thread."""
     store = vault.use(grants.write)
     marking: Callable[[str], Memory] = {"done": store.done, "reopen": store.reopen}[mark]

@@ -25,7 +25,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from mdit_py_plugins.footnote import footnote_plugin
 from mdit_py_plugins.gfm_autolink import gfm_autolink_plugin
 from msgspec import Struct
@@ -43,6 +43,8 @@ from memory_store.host import (
     whole_characters,
     wiki_link,
 )
+
+from ..marks import Spans, marked
 
 SCHEMES = {"http", "https", "mailto"}
 ADDRESS = re.compile(r"(?:https?://|mailto:)[^\s]", re.IGNORECASE)
@@ -73,7 +75,7 @@ address would be gigabytes."""
 
 TAGS = {"p", "br", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "span", "pre", "code", "hr"}
 TAGS |= {"blockquote", "div", "section", "table", "thead", "tbody", "tr", "th", "td"}
-TAGS |= {"a", "strong", "em", "s", "sup", "details", "summary"}
+TAGS |= {"a", "strong", "em", "s", "sup", "details", "summary", "mark"}
 ATTRIBUTES = {
     "a": {"href", "id"},
     "div": {"tabindex"},
@@ -119,15 +121,22 @@ class Spent(Struct):
     embedded: int = 0
 
 
-def readable(text: str, *, title: str = "", notes: Notes | None = None, ref: str = "") -> Markup:
+def readable(
+    text: str,
+    *,
+    title: str = "",
+    notes: Notes | None = None,
+    ref: str = "",
+    spans: Spans = lambda _: (),
+) -> Markup:
     """``text`` as HTML. A first heading that repeats ``title`` is left out.
 
-    The end of ``ref``, a file's name, says which markup it is.
+    The end of ``ref``, a file's name, says which markup it is. ``spans`` finds what to mark.
     """
     markdown = _as_markdown(text, ref.lower()) if len(text) <= RENDERED_LIMIT else text
     if len(markdown) > RENDERED_LIMIT:
-        return Markup('<pre tabindex="0">{}</pre>').format(text)
-    html = _parser().render(markdown, _environment(title, notes, Spent()))
+        return Markup('<pre tabindex="0">{}</pre>').format(marked(text, spans(text)))
+    html = _parser().render(markdown, {**_environment(title, notes, Spent()), "spans": spans})
     return Markup(_cleaner().clean(whole_characters(html)).strip())
 
 
@@ -165,6 +174,10 @@ def _parser() -> MarkdownIt:
     parser.core.ruler.push("notes", _link_notes)
     for name, rule in {
         "image": _picture,
+        "text": _text,
+        "code_inline": _code,
+        "code_block": _code,
+        "fence": _code,
         "softbreak": _line_break,
         "list_item_open": _item,
         "wiki_link": _wiki_link,
@@ -186,6 +199,20 @@ def _cleaner() -> nh3.Cleaner:
         url_schemes=SCHEMES,
         link_rel=REL,
     )
+
+
+def _marked(words: str, env: Any) -> Markup:
+    return marked(words, env["spans"](words))
+
+
+def _text(_: Any, tokens: Sequence[Token], index: int, __: Any, env: Any) -> str:
+    return _marked(tokens[index].content, env)
+
+
+def _code(_: Any, tokens: Sequence[Token], index: int, __: Any, env: Any) -> str:
+    token = tokens[index]
+    code = Markup("<code>{}</code>").format(_marked(token.content, env))
+    return code if token.type == "code_inline" else Markup("<pre>{}</pre>\n").format(code)
 
 
 def _attribute(tag: str, name: str, value: str) -> str | None:
@@ -239,9 +266,9 @@ def _words(link: Link) -> str:
 def _wiki_link(_: Any, tokens: Sequence[Token], index: int, __: Any, env: Any) -> str:
     link: Link = tokens[index].meta["link"]
     if link.target:
-        return _linked(env["notes"].found(link), _words(link))
-    place = tokens[index].meta.get("place")
-    return _linked(f"#{place}", _words(link)) if place else escape(_words(link))
+        return _linked(env["notes"].found(link), _marked(_words(link), env))
+    place, words = tokens[index].meta.get("place"), _marked(_words(link), env)
+    return _linked(f"#{place}", words) if place else words
 
 
 def _linked(address: str | None, words: str) -> Markup:
@@ -470,9 +497,10 @@ def _picture(_: Any, tokens: Sequence[Token], index: int, __: Any, env: Any) -> 
     )
     if link is not None:
         notes: Notes | None = env.get("notes")
-        return _linked(notes.found(link) if notes else None, picture.content or link.target)
-    address = escape(picture.attrs["src"])
-    return Markup('<a href="{}">{}</a>').format(address, picture.content or address)
+        words = _marked(picture.content or link.target, env)
+        return _linked(notes.found(link) if notes else None, words)
+    address = str(picture.attrs["src"])
+    return _linked(address, _marked(picture.content or address, env))
 
 
 def _line_break(_: Any, tokens: Sequence[Token], index: int, *__: Any) -> str:

@@ -16,20 +16,22 @@ from datasette.utils import tilde_decode
 
 from memory_store.access import Grants
 from memory_store.errors import BadInputError, ConflictError, NotFoundError
-from memory_store.host import Scope, shown_title
-from memory_store.records import DONE_SUFFIX, Memory, base_type
+from memory_store.host import MemoryStore, Scope, shown_title
+from memory_store.records import DONE_SUFFIX, Memory, SearchRequest, base_type
 
 from ..code.source import file_view
+from ..marks import Spans, marked
 from ..requests import private_searches, questions
 from ..requests.admission import work, writing
 from ..requests.answers import HEADERS
 from ..requests.frame import hybrid_path, page, render
 from ..search import forms
 from ..search.addresses import changed as changed_search
+from ..search.neighbours import asked_in, neighbours
 from ..vaults.vault import Vault
 from . import undo
 from .addresses import kept, memory_path, seeing_other
-from .api import marked, published, whole_id
+from .api import published, set_done, whole_id
 from .links import near, notes_of
 from .markdown import readable
 from .source import is_here, origin
@@ -53,12 +55,15 @@ async def memory(datasette: Any, request: Any) -> Response:
         way = await private_searches.led_to(datasette, request, vault, grants.decrypt, given, here)
         return way or private_searches.see(here)
     path = hybrid_path(datasette, vault.database)
+    given, asked = await asked_in(request, vault)
     opened = await work.run(
-        lambda: _opened(vault, grants, _id(request), path, here=is_here(request.scope))
+        lambda: _opened(vault, grants, _id(request), path, asked, here=is_here(request.scope))
     )
+    found = opened["memory"].id
     context = {
         **opened,
-        "here": memory_path(datasette, vault.database, opened["memory"].id),
+        "neighbours": await neighbours(request, vault, grants, given, asked, found, path),
+        "here": memory_path(datasette, vault.database, found),
         "back": path + kept(request),
         "keep": kept(request),
         "grants": grants,
@@ -88,15 +93,19 @@ async def original(datasette: Any, request: Any) -> Response:
     return Response(data, headers=headers, content_type="application/octet-stream")
 
 
-def _opened(vault: Vault, grants: Grants, given: str, path: str, *, here: bool) -> dict[str, Any]:
-    """The memory, where a copy may go, topics to choose from. Work for a thread.
+def _opened(
+    vault: Vault, grants: Grants, given: str, path: str, asked: SearchRequest, *, here: bool
+) -> dict[str, Any]:
+    """The memory, marked as ``asked``, where a copy may go, topics to choose from.
 
-    ``here``: for a browser on this machine.
+    Work for a thread. ``here``: for a browser on this machine.
     """
     store = vault.use(grants.decrypt)
     unfolded = store.unfolded(given)
     found = unfolded.memory
-    file = file_view(store, found)
+    spans = _marker(store, asked, found)
+    file = file_view(store, found, spans)
+    title = shown_title(found.title, found.text)
     writable = bool(grants.write) and found.id in vault.use(grants.write).heads([found.id])
     targets = []
     if grants.write:
@@ -109,7 +118,8 @@ def _opened(vault: Vault, grants: Grants, given: str, path: str, *, here: bool) 
         related = []
     return {
         "memory": found,
-        "title": shown_title(found.title, found.text),
+        "title": title,
+        "marked_title": marked(title, spans(title)),
         "plain_type": base_type(found.type),
         "done": found.type.endswith(DONE_SUFFIX),
         "file": file,
@@ -117,7 +127,11 @@ def _opened(vault: Vault, grants: Grants, given: str, path: str, *, here: bool) 
         "html": ""
         if file
         else readable(
-            found.text, title=found.title, notes=notes_of(path, unfolded), ref=found.ref or ""
+            found.text,
+            title=found.title,
+            notes=notes_of(path, unfolded),
+            ref=found.ref or "",
+            spans=spans,
         ),
         "links": unfolded.links,
         "related": related,
@@ -127,6 +141,14 @@ def _opened(vault: Vault, grants: Grants, given: str, path: str, *, here: bool) 
         "recent_topics": store.recent_topics(SUGGESTED_FROM) if writable else (),
         "suggested": store.suggested_topics(found.id, refs=False) if writable and not file else (),
     }
+
+
+def _marker(store: MemoryStore, asked: SearchRequest, memory: Memory) -> Spans:
+    """What finds the words of a search in a memory; nothing where it asks for none."""
+    with contextlib.suppress(BadInputError):  # of collections, say, that may not be read
+        if asked.query.strip():
+            return store.marker(asked, memory).spans
+    return lambda _: ()
 
 
 def collection_of(vault: Vault, scope: Scope, found: Memory) -> str:
@@ -152,7 +174,7 @@ async def reopen(datasette: Any, request: Any) -> Response:
 async def _changed(datasette: Any, request: Any, method: str, message: str) -> Response:
     vault, grants = await questions.vault_for(datasette, request, "write")
 
-    changed = await writing.run(lambda: marked(vault, grants, _id(request), method))
+    changed = await writing.run(lambda: set_done(vault, grants, _id(request), method))
     return _back(datasette, request, vault, changed.id, message)
 
 

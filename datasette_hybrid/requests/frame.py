@@ -194,6 +194,8 @@ async def render(
         shown = {"database": vault.database, "path": path, **shown}
     await let_others_go_first()
     body = whole_characters(await datasette.render_template(template, shown, request=request))
+    # for screen readers: the base template of Datasette 0.65 names no language
+    body = body.replace("<html>", '<html lang="en">', 1)
     protective = {
         **HEADERS,
         "X-Frame-Options": "DENY",

@@ -75,14 +75,15 @@ async def led_away(
         given = forms.understood(await questions.parameters(request))
         scope = asker.get().on(vaults[0].database).search
         return await led_to(datasette, request, vaults[0], scope, given, path)
-    if name_in(request) and not _recalled(request, vaults):
+    if name_in(request) and not recall(request, vaults):
         datasette.add_message(request, OVER, datasette.WARNING)
         return see(path)
     return None
 
 
-def _recalled(request: Any, vaults: Sequence[Vault]) -> bool:
-    """Whether the name in the address stands for a question: its parameters from now on."""
+def recall(request: Any, vaults: Sequence[Vault]) -> bool:
+    """Whether the name in the address stands for a question: its parameters from now on, see
+    :func:`.questions.parameters`."""
     name, visitor = name_in(request) or "", _visitor(request)
     for vault in vaults:
         found = vault.questions.find(_by(vault, visitor), name)

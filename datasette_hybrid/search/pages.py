@@ -32,6 +32,7 @@ from ..vaults.vault import Vault
 from . import facets, forms, result_views
 from .addresses import Asked, changed
 from .explanation import slopes, why_view
+from .neighbours import keep_order
 from .understood import examples, mode_examples, understood
 from .welcome import welcome
 
@@ -92,6 +93,7 @@ async def search(datasette: Any, request: Any) -> Response:
     if refusal is not None:
         context["refusal"] = sentence(str(refusal))
     elif isinstance(found, SearchResponse):
+        keep_order(vault, grants, given, found)
         context |= await _answered(vault, grants, given, asked, found, context)
     else:
         context["welcome"] = await welcome(vault, grants, path)

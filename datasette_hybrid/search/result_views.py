@@ -1,6 +1,6 @@
 """A search's answer as the search page shows it: percentages, marked words, facets, links.
 
-Boundary: text from memories enters HTML only through ``escape`` (in :func:`marked`) or through
+Boundary: text from memories enters HTML only through ``escape`` (in :func:`.marked`) or through
 the templates' own escaping.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from datasette.utils import to_css_class
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from memory_store.access import Grants
 from memory_store.host import (
@@ -25,7 +25,8 @@ from memory_store.host import (
 )
 from memory_store.records import Passage, SearchResponse, SearchResult, base_type
 
-from ..code.source import coloured_pieces
+from ..code.source import coloured
+from ..marks import joined, marked
 from ..requests.frame import sentence
 from .addresses import Asked
 from .explanation import AccountView, account_views
@@ -34,7 +35,6 @@ CODE_TYPE = "code"
 FENCE = re.compile(r"^ {0,3}(?:```|~~~)([^`\n]*)$", re.MULTILINE)
 LIST_MARK = re.compile(r"^[ \t]*([-*+] )(?!\[[ xX]\] )(?=\S)", re.MULTILINE)
 HASHTAG = re.compile(r"#(?!\d+\Z)[\w/-]+")
-MARK, MARK_END = Markup("<mark>"), Markup("</mark>")
 CODE_BLOCK, CODE_WORD = Markup('<code class="hy-block">'), Markup("<code>")
 CODE_END = Markup("</code>")
 
@@ -84,35 +84,6 @@ class ResultView:
     far: bool = False
 
 
-def marked(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
-    """``text`` escaped, with the character ranges in ``highlights`` inside ``<mark>``."""
-    parts: list[Markup] = []
-    position = 0
-    for start, end in sorted((int(pair[0]), int(pair[1])) for pair in highlights):
-        if start < position or end <= start or end > len(text):
-            continue  # overlapping: the earlier one stays
-        parts += escape(text[position:start]), MARK, escape(text[start:end]), MARK_END
-        position = end
-    return _joined([*parts, escape(text[position:])])
-
-
-def coloured(text: str, highlights: Sequence[Sequence[int]], name: str) -> Markup:
-    """Like :func:`marked`, coloured as source code of a file that is called so."""
-    parts, start = [], 0
-    for piece, style in coloured_pieces(text, language_of_name(name)):
-        end = start + len(piece)
-        inside = [(max(a, start) - start, min(b, end) - start) for a, b in highlights]
-        html = marked(piece, inside)
-        parts.append(Markup('<span class="{}">{}</span>').format(style, html) if style else html)
-        start = end
-    return _joined(parts)
-
-
-def _joined(parts: Sequence[Markup]) -> Markup:
-    """Pieces of HTML in a row: ``Markup.join`` asks each of them again whether it is one."""
-    return Markup("".join(parts))
-
-
 def with_code(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
     """Like :func:`marked`, with fenced blocks and what stands in backticks as ``<code>``.
 
@@ -134,7 +105,7 @@ def with_code(text: str, highlights: Iterable[Sequence[int]]) -> Markup:
         code = part(*found.span("block" if block else "inline"))
         parts += part(position, found.start()), CODE_BLOCK if block else CODE_WORD, code, CODE_END
         position = found.end()
-    return _joined([*parts, part(position, len(text))])
+    return joined([*parts, part(position, len(text))])
 
 
 def _shown_marks(text: str) -> Iterator[plain_text.Edit]:
@@ -172,7 +143,7 @@ def results(
         views.append(
             ResultView(
                 row=row,
-                href=asked.memory(row.id) + _anchor(row),
+                href=asked.memory(row.id) + anchor(row),
                 title=title,
                 score=round(row.score * 100),
                 date=row.created[:10],
@@ -190,7 +161,7 @@ def results(
     return views
 
 
-def _anchor(row: SearchResult) -> str:
+def anchor(row: SearchResult) -> str:
     """Where in the page of a file a result is: its first match, or its best passage."""
     line = row.matches[0].line if row.matches else row.line
     return "" if row.line is None or line is None else f"#L{line}"
@@ -241,7 +212,8 @@ def _excerpt(passage: Passage, title: str, code: bool, file: str) -> Excerpt:
         lead += len(text[lead:]) - len(text[lead:].lstrip())
     shown = text[lead:]
     moved = [(start - lead, end - lead) for start, end in passage.highlights if start >= lead]
-    html = coloured(shown, moved, file) if code else with_code(shown, moved)
+    language = language_of_name(file) if code else None
+    html = coloured(shown, moved, language) if code else with_code(shown, moved)
     # a passage from the middle says so, unless it begins with a heading or a list
     inside = passage.start > 0 and not headed and shown[:1].isalnum()
     return Excerpt(Markup("… " if inside else "") + html, code)

@@ -35,10 +35,24 @@ class Views:
         made = make()
         with self._lock:
             if locks == self._locks:  # what a lock came in between of is not kept
-                self._kept[key] = (generation, made)
-                while len(self._kept) > MOST:
-                    self._kept.popitem(last=False)
+                self._keep(key, (generation, made))
         return made, True
+
+    def keep(self, key: Hashable, made: Any) -> None:
+        """Keep something that holds whatever changes."""
+        with self._lock:
+            self._keep(key, (None, made))
+
+    def find(self, key: Hashable) -> Any:
+        """What was kept so; ``None`` where it is not, or no longer."""
+        with self._lock:
+            return self._kept.get(key, (None, None))[1]
+
+    def _keep(self, key: Hashable, what: tuple[Any, Any]) -> None:
+        self._kept[key] = what
+        self._kept.move_to_end(key)
+        while len(self._kept) > MOST:
+            self._kept.popitem(last=False)
 
     def wipe(self) -> None:
         """Forget all of them."""

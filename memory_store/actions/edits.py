@@ -33,7 +33,15 @@ from memory_store.errors import (
     RowProblem,
 )
 from memory_store.importing import drafts
-from memory_store.records import Addition, Memory, MemoryChange, MemoryDraft, base_type, read_record
+from memory_store.records import (
+    BY,
+    Addition,
+    Memory,
+    MemoryChange,
+    MemoryDraft,
+    base_type,
+    read_record,
+)
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import delete_memories
@@ -368,10 +376,10 @@ def publish(
     """The same content in another collection, too: a copy with an id of its own.
 
     Published again, the copy that is there is returned. The original stays as it is, and later
-    changes to it do not reach the copy. ``readable`` are the collections that the caller may read:
-    the original is in one of them; in another one, a memory that says the same is not taken for
-    the copy, which would confirm what it says. Raises NotFoundError, and BadInputError when the
-    memory is in that collection itself.
+    changes to it do not reach the copy. An assistant's copy bears its name (``by``).
+    ``readable`` are the collections that the caller may read: the original is in one of them; in
+    another one, a memory that says the same is not taken for the copy, which would confirm what it
+    says. Raises NotFoundError, and BadInputError when the memory is in that collection itself.
     """
     vault = opened.vault
     original = open_one(vault, memory_id)
@@ -381,6 +389,8 @@ def publish(
     if target == original.collection:
         raise BadInputError("the memory is in that collection itself", "collection")
     wanted = replace(original, collection=target, version=1, updated=drafts.now(), **LEFT_BEHIND)
+    if opened.by:
+        wanted = replace(wanted, metadata={**original.metadata, BY: opened.by})
 
     def attempt() -> Memory:
         copy, present = _place_of(vault, wanted)

@@ -49,6 +49,7 @@ from memory_store.vault.rows import (
 )
 from memory_store.vault.settings import FILLING
 from memory_store.vault.storage.damage import vault_faults
+from memory_store.vault.storage.server import is_on_server
 from memory_store.vault.topic_hashes import asked_epoch
 
 AT_ONCE = 64  # memories that are open at a time where all are asked for
@@ -61,6 +62,10 @@ def resolve(vault: OpenVault, given: str, *, refs: bool = True) -> str:
     Raises NotFoundError, also for memories of collections that this key may not read; DeletedError
     for one that it may read in the trash.
     """
+    if vault.index_loaded and is_on_server(vault.path):  # which would see what is opened
+        snapshot = vault.snapshot()
+        if (ordinal := snapshot.ordinal_of(given)) is not None:
+            return snapshot.id(ordinal)
     try:
         return resolve_id(vault.reader(), vault.keyring, given)
     except NotFoundError as error:
@@ -79,7 +84,7 @@ def resolve(vault: OpenVault, given: str, *, refs: bool = True) -> str:
 def open_all(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
     """The memories of those ids as they are kept, under their collection's id."""
     with vault.moment() as (storage, known):
-        return list(open_memories(storage, vault.keyring, ids, known))
+        return list(open_memories(storage, vault.keyring, ids, known, tags=known.tags))
 
 
 def open_one(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from memory_store.index.snapshot import Snapshot
     from memory_store.index.vectors import VectorIndex
     from memory_store.models.reranker import Reranker
+    from memory_store.search.answer.previews import Marker
     from memory_store.search.context import SearchContext
     from memory_store.search.query.language import ParsedQuery
 
@@ -137,6 +138,33 @@ def rank(
     wanted = _checked(opened.vault, search_request(query, **options))
     ranking = on_newest(lambda: context(opened), lambda one: ranked(one, wanted, depth))
     return replace(ranking, degraded=_runnable(ranking.degraded, opened.vault))
+
+
+@action(None, writes=False)
+def resembling(
+    opened: Opened, text: str, title: str = "", *, most: int = 5
+) -> list[tuple[str, float]]:
+    """The memories that say nearly the same as a text, by id, with the share of shingles (two
+    neighbouring words) that both hold, the nearest first. Opens nothing."""
+    from memory_store.search.resemblance import resembling as found_in
+
+    return on_newest(
+        lambda: context(opened),
+        lambda one: [
+            (one.snapshot.id(place), share) for place, share in found_in(one, title, text, most)
+        ],
+    )
+
+
+@action(None, writes=False)
+def marker(opened: Opened, request: SearchRequest, memory: Memory) -> Marker:
+    """What finds in parts of a memory's text what a search marks there. Nothing is searched.
+
+    Raises BadInputError naming the parameter.
+    """
+    from memory_store.search.answer.marks import marker as found
+
+    return on_newest(lambda: context(opened), lambda one: found(one, request, memory))
 
 
 def on_newest(begun: Callable[[], SearchContext], search: Callable[[SearchContext], T]) -> T:

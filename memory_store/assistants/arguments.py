@@ -1,111 +1,220 @@
-"""What each tool takes: a record for each, which makes its schema and checks what it is given.
+"""What each tool takes: fields of the records that every surface shares, and a few of its own.
+
+A tool names the fields that it takes of a record (:func:`part`). Their kinds, limits and
+descriptions are the record's: in the tool's schema and where its arguments are checked.
 
 Boundary: descriptions are constants. None of them quotes a memory.
 """
 
 # Annotations are not postponed: the schemas are made from them.
 
-from typing import Annotated, Literal
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from msgspec import Meta, Struct, field
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import fields
+
+from memory_store.errors import BadInputError
+from memory_store.records import MemoryChange, MemoryDraft, SearchRequest
+from memory_store.records.memories import read_record
+from memory_store.records.refusals import no_such_field, refusal
+from memory_store.records.request import read_request
 
 BUDGET, LEAST_BUDGET, MOST_BUDGET = 2_000, 150, 20_000  # tokens of an answer
 MOST_AT_ONCE = 50  # memories in one call
 
-Budget = Annotated[
-    int,
-    Meta(ge=LEAST_BUDGET, le=MOST_BUDGET, description="Tokens at most"),
-]
+Budget = Annotated[int, Meta(ge=LEAST_BUDGET, le=MOST_BUDGET)]
 Names = list[str]
+T = TypeVar("T", bound=Struct)
+
+SPELLED = {"q": "query"}
+"""Names of a record's fields in JSON that a model would not understand, and what it sees."""
 
 
-class Start(Struct, frozen=True, forbid_unknown_fields=True):
-    query: Annotated[str, Meta(description="What it is about, if known")] = ""
+class Part(Struct, frozen=True):
+    """Fields of ``record`` by the names that a model sees. ``usual`` is what some of them are where
+    nothing is said, if something else than the record says."""
+
+    record: type[Struct]
+    names: tuple[str, ...]
+    usual: Mapping[str, Any]
+
+    def spelled(self) -> Iterator[tuple[str, str]]:
+        """Each name that a model sees, and the record's own in JSON."""
+        own = {spelled: field for field, spelled in SPELLED.items()}
+        for name in self.names:
+            yield name, own.get(name, name)
+
+
+def part(*names: str, **usual: Any) -> Meta:
+    """Marks an argument of a tool that is made of those fields of its record."""
+    return Meta(extra={"names": names, "usual": usual})
+
+
+class Start(Struct, frozen=True):
+    asked: Annotated[SearchRequest, part("query")]
     budget: Budget = BUDGET
 
 
-class Survey(Struct, frozen=True, forbid_unknown_fields=True):
-    as_of: str = ""
+class Survey(Struct, frozen=True):
+    asked: Annotated[SearchRequest, part("as_of")]
     budget: Budget = BUDGET
 
 
-class Find(Struct, frozen=True, forbid_unknown_fields=True):
-    query: Annotated[
-        str,
-        Meta(description='Plain words; "a phrase", -word, topic:x, type:x, since:2024-05 work'),
-    ] = ""
-    mode: Annotated[
-        Literal["hybrid", "literal", "structural"],
-        Meta(description="literal: text or /regex/; structural: code with $HOLES"),
-    ] = "hybrid"
-    language: Annotated[str, Meta(description="of a structural query")] = ""
-    limit: Annotated[int, Meta(ge=1, le=32)] = 8
-    collection: Names = []
-    type: Names = []
-    topic: Names = []
-    status: Literal["open", "done", "all"] = "all"
-    since: Annotated[str, Meta(description="2024-05-01, 7d, 3w")] = ""
-    until: str = ""
-    as_of: Annotated[str, Meta(description="As it was known then")] = ""
-    superseded: Annotated[bool, Meta(description="Also what was replaced")] = False
-    by: str = ""
-    like: Annotated[str, Meta(description="Id of a memory to find others like")] = ""
-    deep: Annotated[bool, Meta(description="Look further, slower")] = False
-    budget: Budget = BUDGET
+class Find(Struct, frozen=True):
+    asked: Annotated[
+        SearchRequest,
+        part(
+            *("query", "mode", "language", "limit", "collection", "type", "topic", "status"),
+            *("since", "until", "as_of", "superseded", "by", "like", "deep", "continue"),
+        ),
+    ]
+    budget: Annotated[Budget, Meta(description="Tokens at most")] = BUDGET
     format: Literal["shorter", "json", "compact"] = "shorter"
-    continue_: Annotated[str, Meta(description="continue of the last answer")] = field(
-        default="", name="continue"
-    )
 
 
-class Read(Struct, frozen=True, forbid_unknown_fields=True):
+class Read(Struct, frozen=True):
     ids: Annotated[Names, Meta(min_length=1, max_length=20)]
+    asked: Annotated[SearchRequest, part("as_of")]
     start: Annotated[int, Meta(ge=0, description="From next_start on")] = 0
-    as_of: Annotated[str, Meta(description="What stood there then")] = ""
     budget: Budget = 2 * BUDGET
 
 
-class New(Struct, frozen=True, forbid_unknown_fields=True):
-    text: Annotated[str, Meta(min_length=1, description="Verbatim, Markdown")]
-    title: str = ""
-    type: Annotated[
-        str, Meta(description="fact, note, preference, decision, task, summary, result …")
-    ] = "fact"
-    topics: Names = []
-    collection: str = ""
-    parent: Annotated[str, Meta(description="Id: a result's task")] = ""
-    valid_from: str = ""
-    valid_to: str = ""
+class New(Struct, frozen=True):
+    draft: Annotated[
+        MemoryDraft,
+        part(
+            *("text", "title", "type", "topics", "collection", "parent", "valid_from", "valid_to"),
+            type="fact",
+        ),
+    ]
     due: str = ""
 
 
-class Add(Struct, frozen=True, forbid_unknown_fields=True):
+class Add(Struct, frozen=True):
     memories: Annotated[list[New], Meta(min_length=1, max_length=MOST_AT_ONCE)]
-    if_new: Annotated[bool, Meta(description="Leave out what is known already")] = False
+    if_new: Annotated[bool, Meta(description="Leave out what is known")] = False
 
 
-class Update(Struct, frozen=True, forbid_unknown_fields=True):
-    id: str
-    version: Annotated[int | None, Meta(description="As memory_read gave it")] = None
-    text: str | None = None
-    title: str | None = None
-    type: str | None = None
-    add_topics: Names = []
-    remove_topics: Names = []
-    valid_to: str | None = None
+class Update(Struct, frozen=True):
+    change: Annotated[
+        MemoryChange,
+        part(
+            *("id", "version", "text", "title", "type", "add_topics", "remove_topics", "valid_to"),
+        ),
+    ]
     due: str | None = None
     tick: Annotated[list[int], Meta(description="Steps (- [ ]) to tick, from 1")] = []
-    done: Annotated[bool | None, Meta(description="Complete it, or open it again")] = None
+    done: Annotated[bool | None, Meta(description="Complete, or open again")] = None
     supersede: Annotated[
-        str | None, Meta(description="New text: the old memory stays, valid until now")
+        str | None, Meta(description="New text: the old one stays, valid until now")
     ] = None
+    publish: Annotated[str, Meta(description="Copy it into this collection")] = ""
     delete: Annotated[bool, Meta(description="Into the trash; needs version")] = False
 
 
-class Tasks(Struct, frozen=True, forbid_unknown_fields=True):
-    status: Literal["open", "done", "all"] = "open"
+class Tasks(Struct, frozen=True):
+    asked: Annotated[SearchRequest, part("status", "topic", "collection", status="open")]
     due_by: str = ""
-    topic: Names = []
-    collection: Names = []
     limit: Annotated[int, Meta(ge=1, le=100)] = 20
     budget: Budget = BUDGET
+
+
+def taken(kind: type[T], given: Mapping[str, Any]) -> T:
+    """What a tool is given. Raises BadInputError naming the argument as a model spells it."""
+    try:
+        return msgspec.convert(_with_records(kind, given, ""), kind)
+    except msgspec.ValidationError as error:
+        place, reason = refusal(error, kind)
+        raise BadInputError(f"{place or 'arguments'}: {reason}", place) from None
+
+
+def names_of(kind: type[Struct]) -> list[str]:
+    """The names of all that a tool takes, or one of the many things that it takes."""
+    found: list[str] = []
+    for name, (_, shared) in _arguments(kind):
+        found += shared.names if shared is not None else [name]
+    return found
+
+
+def parts_of(kind: type[Struct]) -> list[Part]:
+    """The parts of records that a tool takes."""
+    return [shared for _, (_, shared) in _arguments(kind) if shared is not None]
+
+
+def with_parts(kind: type[Struct], components: dict[str, Any]) -> dict[str, Any]:
+    """The schema of what a tool takes: the fields of its records stand among its own.
+
+    ``components`` are the schemas of all records by name; those of what is taken in lists are
+    changed in the same way.
+    """
+    schema = components[kind.__name__]
+    properties: dict[str, Any] = {}
+    required: list[str] = []
+    for name, (inner, shared) in _arguments(kind):
+        if inner is not None:
+            components[inner.__name__] = with_parts(inner, components)
+        if shared is None:
+            properties[name] = schema["properties"][name]
+            required += [name] * (name in schema.get("required", ()))
+            continue
+        whole = components[shared.record.__name__]
+        for spelled, field in shared.spelled():
+            properties[spelled] = whole["properties"][field]
+            required += [spelled] * (field in whole.get("required", ()))
+    return {**schema, "properties": properties, "required": required}
+
+
+def _arguments(kind: type[Struct]) -> Iterator[tuple[str, tuple[type[Struct] | None, Part | None]]]:
+    """Each argument by name: what it is a list of, if that takes parts of records, and what part
+    of a record it is itself."""
+    for one in fields(kind):
+        hint, shared = one.type, None
+        if get_origin(hint) is Annotated:
+            hint, *meta = get_args(hint)
+            extra = next((it.extra for it in meta if it.extra), None)
+            if extra is not None:
+                shared = Part(hint, extra["names"], extra["usual"])
+        inner = get_args(hint)[0] if get_origin(hint) is list else None
+        takes_parts = isinstance(inner, type) and issubclass(inner, Struct)
+        yield one.encode_name, (inner if takes_parts else None, shared)
+
+
+def _with_records(kind: type[Struct], given: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """What was given, with the records that some of it makes. Raises BadInputError."""
+    known = names_of(kind)
+    for name in given:
+        if name not in known:
+            raise BadInputError(f"{name}: {no_such_field(place, known)}", name)
+    made: dict[str, Any] = {}
+    for name, (inner, shared) in _arguments(kind):
+        if shared is not None:
+            made[name] = _record(shared, given, place)
+        elif name in given:
+            made[name] = given[name]
+            if inner is not None and isinstance(given[name], list):
+                made[name] = [
+                    _with_records(inner, one, f"{name}[{number}]")
+                    if isinstance(one, Mapping)
+                    else one
+                    for number, one in enumerate(given[name][: MOST_AT_ONCE + 1])
+                ]
+    return made
+
+
+def _record(shared: Part, given: Mapping[str, Any], place: str) -> Struct:
+    said: dict[str, Any] = dict(shared.usual)
+    for name, field in shared.spelled():
+        value = given.get(name)
+        if value is not None and (value != "" or shared.record is MemoryChange):
+            said[field] = value
+    try:
+        if shared.record is SearchRequest:
+            return read_request(said, loose=False)
+        return read_record(shared.record, said)
+    except BadInputError as error:
+        message = re.sub(rf"^({'|'.join(SPELLED)})\b", lambda it: SPELLED[it[1]], str(error))
+        within = f"{place}." if place else ""
+        raise BadInputError(within + message, error.parameter) from None

@@ -12,11 +12,10 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from memory_store.assistants.answers import size, within
-from memory_store.assistants.arguments import BUDGET, LEAST_BUDGET, MOST_BUDGET, Names
+from memory_store.assistants.arguments import BUDGET, Budget, Names
 from memory_store.assistants.assistant import Assistant, ids_of
 from memory_store.errors import LockedError
 
-Budget = Annotated[int, Meta(ge=LEAST_BUDGET, le=MOST_BUDGET)]  # described with other tools
 File = Annotated[str, Meta(description="Path, or the end of one")]
 
 

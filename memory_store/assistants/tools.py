@@ -22,7 +22,17 @@ from memory_store.assistants.answers import (
     WereAdded,
     WereRead,
 )
-from memory_store.assistants.arguments import Add, Find, Read, Start, Survey, Tasks, Update
+from memory_store.assistants.arguments import (
+    Add,
+    Find,
+    Read,
+    Start,
+    Survey,
+    Tasks,
+    Update,
+    taken,
+    with_parts,
+)
 from memory_store.assistants.assistant import ORDER, RIGHTS, Access, Assistant, RefusedError
 from memory_store.assistants.reads import DATA
 from memory_store.errors import (
@@ -32,7 +42,6 @@ from memory_store.errors import (
     MemoryStoreError,
     NotFoundError,
 )
-from memory_store.records.refusals import refusal
 
 
 class Tool(Struct, frozen=True):
@@ -50,7 +59,8 @@ class Tool(Struct, frozen=True):
 
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments, without references."""
-        return _schema(self.takes)
+        found: dict[str, Any] = _without_null(_schema(self.takes))
+        return found
 
     def output_schema(self) -> dict[str, Any]:
         """JSON Schema of the answer, without references. What is not known is left out of it, so
@@ -96,10 +106,9 @@ def call(assistant: Assistant, name: str, arguments: Mapping[str, Any] | None) -
         )
     assistant.spend(len(msgspec.json.encode(arguments)))
     try:
-        given = msgspec.convert(dict(arguments or {}), tool.takes)
-    except msgspec.ValidationError as error:
-        place, reason = refusal(error, tool.takes)
-        raise BadInputError(f"{name}: {place or 'arguments'}: {reason}", "arguments") from None
+        given = taken(tool.takes, arguments or {})
+    except BadInputError as error:
+        raise BadInputError(f"{name}: {error}", "arguments") from None
     try:
         answer: dict[str, Any] = msgspec.to_builtins(tool.work(assistant, given))
     except DeletedError as error:
@@ -138,7 +147,9 @@ def _may(assistant: Assistant, tool: Tool) -> bool:
 
 
 _DESCRIBED = {"Result": Found, "Whole": WereRead}
-"""Records whose fields are described once: in the answer of the tool that is for them."""
+"""Records whose fields are listed once: in the answer of the tool that is for them."""
+_EXPLAINED = {"SearchRequest": Find}
+"""Records whose fields are explained once: with the tool that is for them."""
 
 
 def _schema(record: type[Struct]) -> dict[str, Any]:
@@ -146,7 +157,11 @@ def _schema(record: type[Struct]) -> dict[str, Any]:
     for name, answer in _DESCRIBED.items():
         if name in components and record is not answer:
             components[name] = {"type": "object"}
-    found: dict[str, Any] = _inlined(components[record.__name__], components, set())
+    for name, arguments in _EXPLAINED.items():
+        if name in components and record is not arguments:
+            for field in components[name]["properties"].values():
+                field.pop("description", None)
+    found: dict[str, Any] = _inlined(with_parts(record, components), components, set())
     return found
 
 
@@ -157,7 +172,10 @@ def _without_null(schema: Any) -> Any:
         return schema
     inside = {name: _without_null(value) for name, value in schema.items()}
     several = inside.get("anyOf", ())
-    return several[0] if len(several) == 1 else inside
+    if len(several) == 1:
+        del inside["anyOf"]
+        inside |= several[0]
+    return inside
 
 
 def _inlined(schema: Any, components: Mapping[str, Any], seen: set[str]) -> Any:

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 
-from msgspec.structs import replace
+from msgspec import Struct
+from msgspec.structs import fields, replace
 
 from memory_store.assistants.answers import (
     CUT,
@@ -22,19 +23,19 @@ from memory_store.assistants.answers import (
     within,
 )
 from memory_store.assistants.arguments import BUDGET, Add, New, Update
-from memory_store.assistants.assistant import Assistant
+from memory_store.assistants.assistant import Assistant, ids_of
 from memory_store.assistants.reads import TITLE, listed
 from memory_store.assistants.task_plan import DUE, day, tick
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.importing.drafts import done_type
-from memory_store.records import Memory, MemoryChange, MemoryDraft, base_type
+from memory_store.records import BY, Memory, MemoryChange, MemoryDraft, base_type
 from memory_store.store import MemoryStore
 from memory_store.text.token_count import tokens
 
 KNOWN = 0.93  # cosine from which a text says what a memory says already
 REPLACES = 0.70  # … from which it may take the place of an older one with a topic in common
 SHARED = 0.9  # of the pairs of words of two texts, from which they say the same
-COMPARED, COMPARED_WORDS = 1_000, 300  # characters of a new text that are looked for
+COMPARED = 1_000  # characters of a new text whose meaning is looked for
 NEIGHBOURS = 5
 LIKE = ((NEIGHBOURS, 40), (2, 40), (1, 40), (1, 0), (0, 0))
 """How many like memories are named, and characters of their titles, where all are too long."""
@@ -44,7 +45,7 @@ SHORTLY = "Found by its words now, and by its meaning shortly."
 
 def add(assistant: Assistant, given: Add) -> WereAdded:
     """All of them, or none where one is refused."""
-    near = [_near(assistant.reader, new) for new in given.memories]
+    near = [_near(assistant.reader, new.draft) for new in given.memories]
     wanted = [not (given.if_new and known) for known, _ in near]
     drafts = [
         _draft(assistant, new) for new, take in zip(given.memories, wanted, strict=True) if take
@@ -103,31 +104,24 @@ def _embeds_later(
 
 
 def update(assistant: Assistant, given: Update) -> Updated:
-    """One memory changed, superseded or deleted."""
-    store = assistant.editor
+    """One memory changed, superseded, published or deleted."""
+    store, change = assistant.editor, given.change
     _refuse_ignored(given)
     if given.delete:
-        if given.version is None:
+        if change.expected_version is None:
             raise BadInputError("delete needs version: memory_read gives it", "version")
-        store.delete_many({given.id: given.version}, refs=False)
-        return Updated(given.id, deleted=True)
+        store.delete_many({change.id: change.expected_version}, refs=False)
+        return Updated(change.id, deleted=True)
     if given.supersede is not None:
         return _superseded(assistant, given)
-    change = MemoryChange(
-        given.id,
-        text=given.text,
-        title=given.title,
-        type=given.type,
-        add_topics=tuple(given.add_topics),
-        remove_topics=tuple(given.remove_topics),
-        valid_to=given.valid_to,
-        expected_version=given.version,
-    )
+    if given.publish:
+        (target,) = ids_of(store, [given.publish])
+        return _shown(store.publish(store.find_id(change.id, refs=False), target))
     if given.due is not None or given.tick or given.done is not None:
-        change = _planned(store.get(given.id, refs=False), given, change)
+        change = _planned(store.get(change.id, refs=False), given)
     later = _embeds_later(assistant, store, [change.text or ""])
-    if change == MemoryChange(given.id, expected_version=change.expected_version):
-        memory = store.get(given.id, refs=False)  # completed, or open, as it is
+    if change == MemoryChange(change.id, expected_version=change.expected_version):
+        memory = store.get(change.id, refs=False)  # completed, or open, as it is
     else:
         (memory,) = store.edit_many([change], refs=False, embed=later is None)
     if later is not None:
@@ -139,42 +133,47 @@ def update(assistant: Assistant, given: Update) -> Updated:
 ALONE = {
     "delete": {"version"},
     "supersede": {"version", "title", "type", "add_topics"},
+    "publish": set[str](),
 }
 """Changes that take nothing else, or only these arguments."""
 
 
 def _refuse_ignored(given: Update) -> None:
     """Raise BadInputError for a change that would leave an argument unused, or changes nothing."""
-    unset = Update("")
-    named = {
-        name for name in Update.__struct_fields__ if getattr(given, name) != getattr(unset, name)
-    }
+    named = {*_said(given, Update(given.change)), *_said(given.change, MemoryChange(""))} - {"id"}
     for change, others in ALONE.items():
-        if change in named and (unused := sorted(named - {"id", change} - others)):
-            alone = f" and {', '.join(sorted(others - {'version'}))}" if len(others) > 1 else ""
+        if change in named and (unused := sorted(named - {change} - others)):
+            alone = ", ".join(["id", *sorted(others & {"version"}), *sorted(others - {"version"})])
             raise BadInputError(
-                f"{unused[0]}: not together with {change}, which takes id, version{alone}: make "
-                "two calls",
+                f"{unused[0]}: not together with {change}, which takes {alone}: make two calls",
                 unused[0],
             )
-    if not named - {"id", "version"}:
+    if not named - {"version"}:
         raise BadInputError("id alone changes nothing: name what is to change", "id")
 
 
-def _planned(memory: Memory, given: Update, change: MemoryChange) -> MemoryChange:
+def _said(record: Struct, unset: Struct) -> Iterator[str]:
+    """The names of the fields of a record in JSON that say something."""
+    for one in fields(record):
+        if getattr(record, one.name) != getattr(unset, one.name):
+            yield one.encode_name
+
+
+def _planned(memory: Memory, given: Update) -> MemoryChange:
     """A change with another due day, steps ticked, completed or open again: of this version and no
     later one."""
+    change = given.change
     if given.done is not None:
-        kind = base_type(given.type or memory.type)
+        kind = base_type(change.type or memory.type)
         kind = done_type(kind) if given.done else kind
         change = replace(change, type=None if kind == memory.type else kind)
     if given.tick:
-        text = memory.text if given.text is None else given.text
+        text = memory.text if change.text is None else change.text
         change = replace(change, text=tick(text, given.tick))
     if given.due is not None:
         kept = {name: value for name, value in memory.metadata.items() if name != DUE}
         change = replace(change, metadata=kept | ({DUE: day(given.due)} if given.due else {}))
-    return replace(change, expected_version=given.version or memory.version)
+    return replace(change, expected_version=change.expected_version or memory.version)
 
 
 def _shown(memory: Memory) -> Updated:
@@ -190,57 +189,51 @@ def _shown(memory: Memory) -> Updated:
 
 
 def _draft(assistant: Assistant, new: New) -> MemoryDraft:
-    return MemoryDraft(
-        new.text,
-        title=new.title or None,
-        type=new.type or None,
-        topics=tuple(new.topics),
-        collection=new.collection or assistant.into or None,
-        parent=_parent(assistant, new.parent),
-        valid_from=new.valid_from or None,
-        valid_to=new.valid_to or None,
-        metadata={"by": assistant.name} | ({DUE: day(new.due)} if new.due else {}),
+    draft = new.draft
+    due = {DUE: day(new.due)} if new.due else {}
+    return replace(
+        draft,
+        collection=draft.collection or assistant.into or None,
+        parent=_parent(assistant, draft.parent) if draft.parent else None,
+        metadata={BY: assistant.name} | due,
     )
 
 
-def _parent(assistant: Assistant, given: str) -> str | None:
+def _parent(assistant: Assistant, given: str) -> str:
     """The id of the memory that a new one belongs to. Raises BadInputError where there is none."""
-    if not given:
-        return None
     try:
         return assistant.finder.find_id(given, refs=False)
     except NotFoundError as error:
         raise BadInputError(f"parent: {error}", "parent") from None
 
 
-def _near(store: MemoryStore, new: New) -> tuple[Sequence[Listed], Sequence[Listed]]:
+def _near(store: MemoryStore, new: MemoryDraft) -> tuple[Sequence[Listed], Sequence[Listed]]:
     """Memories that say the same as a new text, and older ones that it may take the place of.
 
-    The sealed indexes of words and of vectors say which few are opened for it. What is near in
-    meaning with another number in it (another rent, another day) says something else.
+    The sealed shingles and vectors of all memories say which few are opened for it. What says the
+    same with another number in it (another rent, another day) says something else.
     """
     words = _words(new.text)
-    near = {id_: cosine or 0.0 for id_, cosine in _alike(store, re.findall(r"\w+", new.text))}
+    alike = dict(store.resembling(new.text, new.title or "", most=NEIGHBOURS))
+    near = dict(_near_in_meaning(store, new.text))
     known, older = [], []
-    for memory in store.found_again([*near]):
+    for memory in store.found_again([*(near | alike)]):
         said = _words(memory.text)
-        same = near[memory.id] >= KNOWN and _numbers(words) == _numbers(said)
-        if same or _shared(words, said) >= SHARED:
+        meaning, shared = near.get(memory.id, 0.0), _shared(words, said)
+        if _numbers(words) == _numbers(said) and (meaning >= KNOWN or shared >= SHARED):
             known.append(memory)
-        elif near[memory.id] >= REPLACES and set(new.topics) & set(memory.topics):
+        elif max(meaning, shared) >= REPLACES and set(new.topics) & set(memory.topics):
             older.append(memory)
     return listed(known), listed(older)
 
 
-def _alike(store: MemoryStore, words: Sequence[str]) -> Iterator[tuple[str, float | None]]:
-    """Ids of memories that are near in words, and of those near in meaning with their cosine."""
-    text = " ".join(words)  # no mark of the query language
-    modes = ("keyword", "vector") if store.embedding().done else ("keyword",)
-    for mode, length in zip(modes, (COMPARED_WORDS, COMPARED), strict=False):
-        if said := text[:length].strip():
-            found = store.rank(said, mode=mode, depth=NEIGHBOURS, rerank=False, expand=False)
-            ids = (one for one, _ in found.results[:NEIGHBOURS])
-            yield from zip(ids, found.cosines, strict=False)
+def _near_in_meaning(store: MemoryStore, text: str) -> Iterator[tuple[str, float]]:
+    """Ids of the memories that are nearest in meaning, with their cosines."""
+    said = " ".join(re.findall(r"\w+", text))[:COMPARED].strip()  # no mark of the query language
+    if said and store.embedding().done:
+        found = store.rank(said, mode="vector", depth=NEIGHBOURS, rerank=False, expand=False)
+        for (id_, _), cosine in zip(found.results[:NEIGHBOURS], found.cosines, strict=False):
+            yield id_, cosine or 0.0
 
 
 def _words(text: str) -> list[str]:
@@ -259,16 +252,16 @@ def _shared(one: Sequence[str], other: Sequence[str]) -> float:
 
 def _superseded(assistant: Assistant, given: Update) -> Updated:
     """A new memory in the place of an old one, which stays, and is valid until now."""
-    store, text = assistant.editor, given.supersede or ""
+    store, text, change = assistant.editor, given.supersede or "", given.change
     later = _embeds_later(assistant, store, [text])
     new = store.supersede(
-        given.id,
+        change.id,
         text,
-        title=given.title,
-        type=given.type,
-        add_topics=tuple(given.add_topics),
-        metadata={"by": assistant.name},
-        expected_version=given.version,
+        title=change.title,
+        type=change.type,
+        add_topics=change.add_topics,
+        metadata={BY: assistant.name},
+        expected_version=change.expected_version,
         embed=later is None,
     )
     if later is not None:

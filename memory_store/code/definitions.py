@@ -9,6 +9,7 @@ does not depend on what is installed. :func:`definitions` goes by the grammar wh
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     Match: TypeAlias = tuple[int, dict[str, list[Node]]]
 
 MOST_SIGNATURE = 160  # characters
+MOST_UNREAD = 100  # pieces of a file that no grammar could read, and are read by lines
 DEEPEST = 40  # levels of definitions within definitions
 
 _W = r"\p{L}\p{N}_"  # what a name is made of, in the words of RE2
@@ -164,7 +166,24 @@ def definitions_of(
         found = None if known is None else matches(known.definitions, root)
     if found is None:
         return list(_by_grammar(root, text))
-    return list(_by_query(found, text))
+    ordered = [one for one in _by_query(found, text) if one.name != "_"]
+    if not root.has_error:
+        return ordered
+    unread = _unread(root)
+    by_lines = [
+        one
+        for one in (found_by_lines(text) if unread else ())
+        if any(first <= one.line <= last for first, last in unread)
+    ]
+    around = defaultdict[str, list[Definition]](list)
+    for one in ordered:
+        around[one.name].append(one)
+    new = [
+        one
+        for one in by_lines
+        if not any(other.line <= one.line <= other.end_line for other in around[one.name])
+    ]
+    return sorted([*ordered, *new], key=lambda one: (one.start, -one.end))
 
 
 def enclosing(found: list[Definition], start: int, end: int, text: str = "") -> Definition | None:
@@ -195,6 +214,18 @@ def found_by_lines(text: str) -> list[Definition]:
         signature = _signature(text[start:end])
         found.append(Definition(name, "definition", "", line, line, start, end, signature))
     return found
+
+
+def _unread(root: Node) -> list[tuple[int, int]]:
+    """The lines of what a grammar could make nothing of, where it is more than a line."""
+    pieces, waiting = list[tuple[int, int]](), [root]
+    while waiting and len(pieces) < MOST_UNREAD:
+        node = waiting.pop()
+        if node.is_error and node.end_point[0] > node.start_point[0]:
+            pieces.append((node.start_point[0] + 1, node.end_point[0] + 1))
+        else:
+            waiting += [one for one in node.children if one.has_error]
+    return pieces
 
 
 def _by_query(found: Sequence[Match], text: str) -> Iterator[Definition]:
@@ -246,7 +277,7 @@ def cleaned(name: str) -> str:
 def _parts(name: str) -> list[str]:
     """The names that a qualified name has, without type parameters: the last one is its own."""
     plain = re.sub(r"[<\[(].*", "", name, flags=re.S) if name[-1:] in ">])" else name
-    found = [part.strip().lstrip("*&#@\"' ") for part in re.split(r"::|\\|\.|/", plain)]
+    found = [part.strip().lstrip("*&#@:\"' ") for part in re.split(r"::|\\|\.|/", plain)]
     return [part.rstrip("\"' ")[:200] for part in found if part] or [name[:200]]
 
 

@@ -6,12 +6,21 @@ fetched.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Tree
+
+_MACRO = re.compile(
+    r"^[A-Z][A-Z0-9_]+(?:[ \t]*\([^()\n]*\))?[ \t]*(?=\r?$)"  # a line of its own, that ends nothing
+    r"|^[A-Z][A-Z0-9]*_(?:API|EXPORT|EXTERN|PUBLIC|INLINE)\b(?=[ \t]+\w)"
+    r"|(?<=^class )[A-Z][A-Z0-9_]+(?=[ \t]+\w)|(?<=^struct )[A-Z][A-Z0-9_]+(?=[ \t]+\w)",
+    re.M,
+)
+_WITH_MACROS = frozenset({"c", "cpp", "cuda", "objc"})
 
 EXTRA = "pip install 'datasette-hybrid[code]'"
 
@@ -30,10 +39,18 @@ def parsed(text: str, language: str) -> Tree | None:
     if parser is None:
         return None
     try:
-        tree: Tree = parser.parse(text.encode())
+        tree: Tree = parser.parse(_without_macros(text, language).encode())
     except UnicodeEncodeError:
         return None
     return tree
+
+
+def _without_macros(text: str, language: str) -> str:
+    """A text as long, with blanks where a macro stands that no grammar can know: in front of a
+    definition, or alone on a line."""
+    if language not in _WITH_MACROS:
+        return text
+    return _MACRO.sub(lambda found: " " * len(found[0]), text)
 
 
 @cache

@@ -8,6 +8,7 @@ stands outside of the files, or cannot be told, is counted and not guessed.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
@@ -33,6 +34,12 @@ _FAMILY = {
     "typescript": "javascript", "tsx": "javascript", "vue": "javascript", "svelte": "javascript",
     "kotlin": "java", "scala": "java", "groovy": "java", "cpp": "c", "objc": "c", "cuda": "c",
 }  # fmt: skip
+_COMPILED = {
+    "js": ("ts", "tsx", "d.ts"), "jsx": ("tsx",), "mjs": ("mts", "d.mts"), "cjs": ("cts", "d.cts"),
+    "ts": ("d.ts",), "tsx": ("d.ts",), "mts": ("d.mts",), "cts": ("d.cts",),
+}  # fmt: skip
+_MAJOR_VERSION = re.compile(r"v\d+\Z")
+_RUST_TARGETS = frozenset({"tests", "benches", "examples", "bin"})
 _ROOTS = frozenset({"lib", "src", "app", "include", "python", "packages"})
 _TESTS_OF_GO = "_test.go"
 
@@ -115,6 +122,7 @@ class _Known:
             "rust": self._rust,
             "java": self._packaged,
             "php": self._packaged,
+            "csharp": self._packaged,
             "ruby": self._ruby,
         }
 
@@ -123,7 +131,10 @@ class _Known:
         language = self.files[place].language
         family = _FAMILY.get(language, language)
         if one.how == NAMESPACE:
-            return self._used(place, self.by_package.get(one.name, []))
+            in_it = self.by_package.get(one.name)
+            if in_it is None:  # a class, which is used statically or under another name
+                return self._packaged(place, one.name.replace(".", "/"))
+            return self._used(place, in_it)
         if one.how == FOLDER and family == "java":
             in_package = self.by_package.get(one.name.replace("/", "."), [])
             return self._used(place, in_package) or self._packaged(place, one.name)
@@ -227,6 +238,8 @@ class _Known:
     def _go(self, place: int, name: str) -> list[int]:
         parts = name.split("/")
         outside = "." in parts[0]
+        if len(parts) > 1 and _MAJOR_VERSION.match(parts[-1]):
+            parts.pop()  # of the module, and no folder
         for skipped in range(len(parts)):
             if len(parts) - skipped < 2 and not outside:
                 return []
@@ -254,7 +267,8 @@ class _Known:
         path = PurePosixPath(self.files[place].path)
         first, *rest = name.split("/")
         folder = "" if str(path.parent) == "." else str(path.parent)
-        own = folder if path.name in ("mod.rs", "lib.rs", "main.rs") else f"{folder}/{path.stem}"
+        root = path.name in ("mod.rs", "lib.rs", "main.rs") or _is_target(path)
+        own = folder if root else f"{folder}/{path.stem}"
         if first == "crate":
             base = _crate(str(path))
         elif first == "self":
@@ -280,11 +294,18 @@ class _Known:
 
     def _crate_of_others(self, place: int, crate: str, parts: Sequence[str]) -> list[int]:
         for name in (crate, crate.replace("_", "-")):
-            if found := self._ending(place, f"{name}/src/lib.rs"):
+            if found := self._ending(place, f"{name}/src/lib.rs") or self._own_crate(place, name):
                 base = _folder(self.files[found[0]].path)
                 return self._rust_module(base, parts) or found
         folder = _folder(self.files[place].path)  # since 2018: a module beside this one
         return self._rust_module(folder, [crate]) if self._at(f"{folder}/{crate}.rs") else []
+
+    def _own_crate(self, place: int, name: str) -> list[int]:
+        """The crate around a file where its folder is called so and has the version, too."""
+        for folder in PurePosixPath(self.files[place].path).parents:
+            if re.fullmatch(rf"{re.escape(name)}-\d[\w.+-]*", folder.name):
+                return self._at(f"{folder}/src/lib.rs")
+        return []
 
     def _packaged(self, place: int, name: str) -> list[int]:
         """A class by its package, else by its path; a member of a class by that of the class."""
@@ -358,8 +379,9 @@ def _endings(path: str, suffixes: Sequence[str]) -> list[str]:
     """The paths that a name may mean: itself, with a suffix, a folder's own file."""
     found = [path, *(path + suffix for suffix in suffixes)]
     if ".js" in suffixes:
-        if path.endswith(".js"):  # TypeScript names what its compiler writes
-            found += [path[:-3] + one for one in (".ts", ".tsx", ".d.ts")]
+        stem, point, written = path.rpartition(".")
+        if point and written in _COMPILED:  # TypeScript names what its compiler writes, or reads
+            found += [f"{stem}.{one}" for one in _COMPILED[written]]
         found += [f"{path}/index{suffix}" for suffix in suffixes]
     return found
 
@@ -367,10 +389,17 @@ def _endings(path: str, suffixes: Sequence[str]) -> list[str]:
 def _crate(path: str) -> str:
     """The folder that a crate's names begin in: the nearest ``src`` above."""
     parts = path.split("/")[:-1]
-    for count in range(len(parts), 0, -1):
-        if parts[count - 1] == "src":
-            return "/".join(parts[:count])
+    for roots in ({"src"}, _RUST_TARGETS):
+        for count in range(len(parts), 0, -1):
+            if parts[count - 1] in roots:
+                return "/".join(parts[:count])
     return ""
+
+
+def _is_target(path: PurePosixPath) -> bool:
+    """Whether a file is a crate by itself: ``tests/a.rs``, ``src/bin/a.rs``."""
+    folder = path.parent.name
+    return folder == "bin" or (folder in _RUST_TARGETS and "src" not in path.parts)
 
 
 def _is_root(above: str) -> bool:

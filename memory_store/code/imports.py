@@ -76,7 +76,7 @@ def _rust(statement: str) -> Found:
         return
     used = re.search(r"\buse\s+(.*?);?\s*\Z", plain, re.S)
     for path in _branches(used[1] if used else ""):
-        name = path.split(" as ")[0].replace("::", "/").strip(" /*")
+        name = path.split(" as ")[0].replace("::", "/").strip(" /*").removesuffix("/self")
         if name:
             yield MODULE, re.sub(r"\s+", "", name)
 

@@ -91,6 +91,29 @@ SUFFIXES = tuple(_LANGUAGE)
 """Every suffix of source code, in lower case."""
 
 
+_CPP_HEADER = re.compile(
+    r"^[ \t]*(?:template[ \t]*<|(?:inline[ \t]+)?namespace\b|using[ \t]+(?:namespace\b|\w+[ \t]*=)"
+    r"|class[ \t]+\w|(?:private|public|protected)[ \t]*:|constexpr\b"
+    r"|#[ \t]*include[ \t]*<[a-z_]+>)"
+    r"|\bstd::\w",
+    re.M,
+)
+_OBJC_HEADER = re.compile(
+    r"^[ \t]*(?:@(?:interface|protocol|class|property|end|import)\b|#[ \t]*import\b)", re.M
+)
+
+
+def language_of_file(name: str, text: str) -> str | None:
+    """The language of a file by its name or first line; a header's by what is in it."""
+    language = language_of_name(name) or language_of_shebang(text[:200].encode())
+    if language == "c" and name.lower().endswith(".h"):
+        if _OBJC_HEADER.search(text):
+            return "objc"
+        if _CPP_HEADER.search(text):
+            return "cpp"
+    return language
+
+
 def language_of_name(name: str) -> str | None:
     """The language of a file that is called so; ``None`` where its name does not say."""
     path = PurePosixPath(name)

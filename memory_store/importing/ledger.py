@@ -314,6 +314,12 @@ def _is_below(path: str, name: str) -> bool:
     return name == shown(path) or name.startswith(f"{shown(path)}{os.sep}")
 
 
+def collections_of(vault: OpenVault, path: str) -> list[str]:
+    """The collections into which this principal imported a path on this machine."""
+    reader, keyring = vault.reader(), vault.keyring
+    return [one for one in keyring.readable() if find_source(reader, keyring, one, path)]
+
+
 def known_sources(vault: OpenVault) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:
     """Every path that this principal imported on this machine, with the options of that import.
 

@@ -21,7 +21,7 @@ from memory_store.importing.converters import process as converting
 from memory_store.importing.file_importer import FileImporter
 from memory_store.importing.git import commit_of, left
 from memory_store.importing.job import ADD, Counts, ImportJob, ImportRequest
-from memory_store.importing.ledger import Ledger, known_sources
+from memory_store.importing.ledger import Ledger, collections_of, known_sources
 from memory_store.importing.source_file import Failure, Found, Skip, SourceFile, refusal, shown
 from memory_store.importing.walker import AsBefore, walk
 from memory_store.paths import home_path
@@ -53,11 +53,11 @@ def run_import(
     ``failed`` is called with a collection whose model failed on a text; that text alone is left
     without vectors. Enters the vault itself: a lock waits for one batch, not for the import.
     """
+    counts = Counts()
     with vault.gate.entered():
-        requests, left = _requests(vault, job)
+        requests, left = _requests(vault, job, counts)
         preparer = Indexer(vault, embedders, failed)
     preparer.embedded = job.embedded
-    counts = Counts()
     try:
         for request in requests:
             _Import(vault, preparer, replace(job, request=request), counts).run()
@@ -67,15 +67,48 @@ def run_import(
     return counts.report(left)
 
 
-def _requests(vault: OpenVault, job: ImportJob) -> tuple[Sequence[ImportRequest], Sequence[str]]:
+def _requests(
+    vault: OpenVault, job: ImportJob, counts: Counts
+) -> tuple[Sequence[ImportRequest], Sequence[str]]:
     """One request for each source, and a sentence for each known source that is not read again."""
-    if job.files is not None or job.request.paths:
+    if job.files is not None:
         return [job.request], ()
+    if job.request.paths:
+        return _where_they_are(vault, job.request, counts), ()
     known, left = known_sources(vault)
     if not known:
         why = f" on this machine: {'; '.join(left)}" if left else ""
         raise BadInputError(f"nothing was imported yet{why}: name a file or folder", "path")
     return [job.request.again(path, options) for path, options in known], left
+
+
+def _where_they_are(
+    vault: OpenVault, request: ImportRequest, counts: Counts
+) -> Sequence[ImportRequest]:
+    """A request that names no collection, parted: a path that was imported into another one than
+    new paths are goes on there. Raises BadInputError where it is in several others."""
+    if request.collection is not None:
+        return [request]
+    names, parted = vault.collections.names(), dict[str | None, list[str]]()
+    for path in request.paths:
+        there = [] if path == STDIN else collections_of(vault, _source_path(path))
+        elsewhere = None
+        if there and vault.settings.personal not in there:
+            elsewhere = there[0]
+            said = ", ".join(names[one] for one in there)
+            if len(there) > 1:
+                raise BadInputError(
+                    f"collection: {shown(path)} was imported into several: {said}. "
+                    f"Name one: --collection {names[elsewhere]}",
+                    "collection",
+                )
+            goes_on = f"goes on in the collection {said}, where it was imported before"
+            counts.warnings.append((shown(path), goes_on))
+        parted.setdefault(elsewhere, []).append(path)
+    return [
+        replace(request, collection=collection, paths=tuple(paths))
+        for collection, paths in parted.items()
+    ]
 
 
 class _Import:

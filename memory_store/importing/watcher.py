@@ -224,10 +224,12 @@ class _Watcher:
         found = [_said(one, paths) for one in report.failures if not _went(one, paths)]
         failures = tuple(one for one in found if one not in self._failing)
         self._failing = frozenset(found)
+        said = frozenset() if first else frozenset(map(shown, self._request.paths))
         return replace(
             report,
             failed=len(failures),
             failures=failures,
+            warnings=tuple(one for one in report.warnings if one[0] not in said),
             vanished=self._unsaid(report.vanished),
             degraded=self._unsaid(degraded),
             skipped=report.skipped if first else 0,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from memory_store.errors import BadInputError
 from memory_store.records.refusals import refusal
@@ -49,6 +49,10 @@ def check_types(names: Iterable[str], there: Container[str]) -> None:
             raise BadInputError(f"type: {name!r} is not one of {', '.join(TYPES)}", "type")
 
 
+def _meant(description: str) -> Meta:
+    return Meta(description=description)
+
+
 class MemoryDraft(Struct, frozen=True, forbid_unknown_fields=True):
     """What a caller or an importer knows of a memory before the store has it.
 
@@ -56,7 +60,7 @@ class MemoryDraft(Struct, frozen=True, forbid_unknown_fields=True):
     Times are ISO 8601 text. ``ref`` is the record's name in its source, ``source`` the source root.
     """
 
-    text: str
+    text: Annotated[str, _meant("Verbatim, Markdown")]
     title: str | None = None
     type: str | None = None
     topics: tuple[str, ...] = ()
@@ -66,11 +70,11 @@ class MemoryDraft(Struct, frozen=True, forbid_unknown_fields=True):
     source: str | None = None
     created: str | None = None
     updated: str | None = None
-    valid_from: str | None = None
+    valid_from: Annotated[str | None, _meant("2024-05-01")] = None
     valid_to: str | None = None
     supersedes: str | None = None
     superseded_by: str | None = None
-    parent: str | None = None
+    parent: Annotated[str | None, _meant("Id: a result's task")] = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -93,7 +97,9 @@ class MemoryChange(Struct, frozen=True, forbid_unknown_fields=True):
     valid_from: str | None = None
     valid_to: str | None = None
     collection: str | None = None
-    expected_version: int | None = field(default=None, name="version")
+    expected_version: Annotated[int | None, _meant("As it was read")] = field(
+        default=None, name="version"
+    )
 
 
 R = TypeVar("R", bound=Struct)

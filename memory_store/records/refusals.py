@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import get_args
 
 from msgspec import Struct
@@ -42,7 +43,11 @@ def refusal(error: Exception, record: type[Struct]) -> tuple[str, str]:
     name = message.partition("`")[2].rpartition("`")[0]
     if not name:
         return place, message
-    within = f" in {place}" if place else ""
     if "missing" in message:
-        return name, f"needed{within}"
-    return name, f"no such field{within or '; there are ' + ', '.join(known)}"
+        return name, f"needed in {place}" if place else "needed"
+    return name, no_such_field(place, known)
+
+
+def no_such_field(place: str, known: Iterable[str]) -> str:
+    """Why a field is refused that a record does not have; ``place`` is empty for the whole."""
+    return f"no such field in {place}" if place else f"no such field; there are {', '.join(known)}"

@@ -55,17 +55,23 @@ class SearchRequest(Struct, frozen=True, forbid_unknown_fields=True):
     is sent the words of the query.
     """
 
-    query: Annotated[str, Meta(max_length=MAX_QUERY_CHARACTERS, description="The query")] = field(
-        default="", name="q"
-    )
-    mode: Annotated[Mode, _said("How to search")] = "hybrid"
+    query: Annotated[
+        str,
+        Meta(
+            max_length=MAX_QUERY_CHARACTERS,
+            description='Plain words; "a phrase", -word, topic:x, type:x, since:2024-05 work',
+        ),
+    ] = field(default="", name="q")
+    mode: Annotated[
+        Mode, _said("How to search. literal: text or /regex/, structural: code with $HOLES")
+    ] = "hybrid"
     language: Annotated[
-        str | None, _said("Language of a structural pattern (default: that of each file)", "NAME")
+        str | None, _said("Language of a structural pattern (default: each file's)", "NAME")
     ] = None
     all_: Annotated[
         bool, _said("Try a pattern on all that may match: open as many as it takes")
     ] = field(default=False, name="all")
-    deep: Annotated[bool, _said("Wider pool, no shortcuts; needs two words or more")] = False
+    deep: Annotated[bool, _said("Look further, slower; needs two words or more")] = False
     limit: Annotated[
         int,
         Meta(ge=1, le=LIMIT_DEEP),
@@ -73,7 +79,7 @@ class SearchRequest(Struct, frozen=True, forbid_unknown_fields=True):
     ] = DEFAULT_LIMIT
     collection: Annotated[Texts, _said("Only this collection", "NAME")] = ()
     type: Annotated[Texts, _said(f"Only this type: {', '.join(TYPES)}", "NAME")] = ()
-    topic: Annotated[Texts, _said("Only with this topic or one below it (home/attic)", "NAME")] = ()
+    topic: Annotated[Texts, _said("Only with this topic or one below it", "NAME")] = ()
     status: Annotated[Status, _said("Open or completed memories")] = "all"
     meta: Annotated[
         tuple[tuple[str, str], ...], _said("Metadata that must match", "KEY=VALUE")
@@ -82,14 +88,10 @@ class SearchRequest(Struct, frozen=True, forbid_unknown_fields=True):
     until: Annotated[str | None, _said("Created at or before", "WHEN")] = None
     as_of: Annotated[
         str | None,
-        _said("As it was then: what was known or valid, and not yet replaced", "WHEN"),
+        _said("As it was then: known or valid, and not yet replaced", "WHEN"),
     ] = None
-    superseded: Annotated[
-        bool, _said("Also what was replaced by a newer memory, or is no longer valid")
-    ] = False
-    by: Annotated[
-        str | None, _said("Only what this assistant wrote: by in the metadata", "NAME")
-    ] = None
+    superseded: Annotated[bool, _said("Also what was replaced, or is no longer valid")] = False
+    by: Annotated[str | None, _said("Only what this assistant wrote", "NAME")] = None
     min_score: Annotated[Share | None, _said("Leave out results scored below", "0-1")] = None
     narrow: Annotated[
         Texts,
@@ -118,7 +120,7 @@ class SearchRequest(Struct, frozen=True, forbid_unknown_fields=True):
     sealed: Annotated[bool, _said("Open exactly the memories that are returned")] = False
     like: Annotated[
         str | None,
-        _said("Memories like this one (id, its beginning, or ref), with or without a query", "ID"),
+        _said("Memories like this one: id, its beginning, or ref", "ID"),
     ] = None
     budget: Annotated[
         AtLeastOne | None,
@@ -132,7 +134,7 @@ class SearchRequest(Struct, frozen=True, forbid_unknown_fields=True):
     continue_: Annotated[
         str | None,
         _said(
-            "The next page, by next of the answer before; it says where the vault changed since",
+            "What the answer before gave to go on",
             "TOKEN",
         ),
     ] = field(default=None, name="continue")

@@ -14,6 +14,7 @@ adjustments   boosts, demotions and floors after that
 answer/       previews, the token budget, the rows of a page
 facets/       how the whole result divides, and which part of it to show
 paging        what waits for the next page
+resemblance   what says nearly the same as a text, by sealed shingles alone
 literal       regular expressions, which take a way of their own
 trace         notes that the stages leave while they run
 explain/      what each stage did, how a result came to its place, why a memory is missing

@@ -6,7 +6,7 @@ are wiped when it closes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from memory_store.errors import ModelUnavailableError
+from memory_store.index.layout import overwrite
 from memory_store.index.segment import IndexEntry
 from memory_store.records import Memory
 from memory_store.session.embedders import check_model
@@ -35,11 +36,13 @@ from memory_store.session.writer import Prepared
 from memory_store.text.identifiers import CODE
 from memory_store.text.name_counts import NameCounter
 from memory_store.vault.rows import Origin
+from memory_store.vault.trash import vectors_of
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
     from memory_store.session.source_process import SourceProcess
 
+ROWS_FOR_ONE = 500  # rows of the trash that are opened in the time of embedding one content
 FEW = 64  # contents that are looked for without a table of all
 WORTH_A_PROCESS = 1_000_000  # characters of source code at once: twice what starting one takes
 
@@ -73,6 +76,7 @@ class Indexer:
         self._snapshot = vault.snapshot()
         self._makings: dict[str, tuple[Making, IndexModel]] = {}
         self._known: dict[tuple[str, str | None], _Contents] = {}
+        self._trashed: dict[tuple[str, bytes], Windows] = {}
         self._counter = NameCounter()
         self._sources: SourceProcess | None = None
 
@@ -140,6 +144,9 @@ class Indexer:
         # without a model: that there is a vector would show that another one has the content
         within = collection if making.embedder is None else None
         reuse = partial(self._reuse, making.settings.fingerprint, within)
+        if making.embedder is not None and not self._anew:
+            missing = {item.content_tag for item in items if reuse(item.content_tag) is None}
+            self._look_in_trash(collection, making.settings.fingerprint, missing)
         try:
             parts = self._sources.parts if self._sources is not None else self._parts
             return index_entries(items, making, reuse, self.embedded, parts)
@@ -161,6 +168,8 @@ class Indexer:
             return None
         if (fingerprint, tag) in self.given:
             return self.given[fingerprint, tag]
+        if (fingerprint, tag) in self._trashed:
+            return self._trashed[fingerprint, tag]
         if (fingerprint, within) not in self._known:
             self._known[fingerprint, within] = self._contents(fingerprint, within)
         ordinal = self._known[fingerprint, within].document(tag)
@@ -168,6 +177,23 @@ class Indexer:
         if ordinal is None or not spans:
             return None
         return Windows(tuple(spans), self._snapshot.stored_vectors(ordinal))
+
+    def _look_in_trash(self, collection: str, fingerprint: str, missing: Collection[bytes]) -> None:
+        """Take what was deleted from this collection and comes back, as by a change of branch."""
+        if not missing or collection not in self._vault.keyring.openable():
+            return
+        with self._vault.reader().reading() as storage:
+            found = vectors_of(
+                storage,
+                self._vault.keyring,
+                collection,
+                fingerprint,
+                missing,
+                ROWS_FOR_ONE * len(missing),
+            )
+        for tag, (about, numbers) in found.items():
+            vectors = np.frombuffer(numbers, np.float16).reshape(-1, about.dimensions)
+            self._trashed[fingerprint, tag] = Windows(about.spans, vectors.copy())
 
     def _contents(self, fingerprint: str, within: str | None) -> _Contents:
         """The documents of collections whose vectors that model made, by their contents; also those
@@ -192,6 +218,7 @@ class Indexer:
         """Wipe the words that the import remembered."""
         if self._sources is not None:
             self._sources.close()
+        overwrite(one.vectors for one in self._trashed.values())
         self._counter.forget()
         for making, _ in self._makings.values():
             making.hashes.wipe()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from memory_store.index.layout import overwrite
 from memory_store.index.snapshot import Snapshot
 from memory_store.scopes import Limits
 from memory_store.session.collections import CollectionChange, Collections
@@ -93,6 +95,7 @@ class WholeVault:
         self._warned, self._trail_writes = False, 0
         self._shares: Stored | None = None
         self._trash_looked_at = -LOOK_AT_TRASH
+        self._mirrored: Callable[[], Snapshot | None] = lambda: None
         self.notices: tuple[str, ...] = ()
 
     @property
@@ -200,11 +203,33 @@ class WholeVault:
         """
         storage = self.reader()
         with self._readers.moment(lambda at: self._newest(counted=counted, at=at)) as known:
+            if self._mirrored() is not known.snapshot:
+                storage.memories.mirror(known.snapshot.row_tags)
+                self._mirrored = weakref.ref(known.snapshot)
             yield storage, known
 
     def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
         """The row tags of memories, as last committed by any process."""
         return KnownRows(self.snapshot(counted=False)).tags(ids)
+
+    def kept_vectors(
+        self, collection: str, ids: Sequence[str]
+    ) -> dict[str, tuple[trash.Vectors, bytearray]]:
+        """What the trash is to keep of the index's vectors of some memories of a collection."""
+        if collection not in self.keyring.openable():
+            return {}
+        snapshot, found = self.snapshot(counted=False), dict[str, tuple[trash.Vectors, bytearray]]()
+        model = self.settings.of(collection).fingerprint
+        for memory in ids:
+            ordinal = snapshot.ordinal_of(memory)
+            spans = () if ordinal is None else tuple(snapshot.windows(ordinal))
+            if ordinal is not None and spans:
+                vectors = snapshot.stored_vectors(ordinal)
+                tag = snapshot.content_tags[ordinal].tobytes()
+                about = trash.Vectors(model, tag, spans, vectors.shape[1])
+                found[memory] = about, bytearray(vectors.tobytes())
+                overwrite([vectors])
+        return found
 
     def follow_settings(self) -> None:
         """Read the settings again if another process has written newer ones."""

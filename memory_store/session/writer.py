@@ -171,7 +171,8 @@ def _remove(
             raise NotFoundError(f"no memory {ids[0]!r} that you may change")
         known = vault.row_tags(ids)
         if keeps and change is not None:
-            trash.keep(storage, vault.keyring, collection, ids, operation, change, known)
+            vectors = vault.kept_vectors(collection, ids) if operation == DELETED else {}
+            trash.keep(storage, vault.keyring, collection, ids, operation, change, known, vectors)
         storage.memories.remove(ids)
         storage.segments.log(collection, ids, operation)
         account(storage, vault.keyring.of(collection), removed=known.values())

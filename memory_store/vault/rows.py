@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from hmac import compare_digest
 from itertools import chain, islice
 from typing import Any, Protocol
@@ -22,7 +23,7 @@ from msgspec import Struct, ValidationError, convert
 from msgspec.structs import asdict
 
 from memory_store.crypto.sealing import Place
-from memory_store.errors import NotFoundError, TamperedError
+from memory_store.errors import FormatError, NotFoundError, TamperedError
 from memory_store.records import Memory, Original, SealedMemory
 from memory_store.text.canonical import normalise_topic
 from memory_store.text.plain_json import read_stored_json
@@ -225,26 +226,53 @@ def _bodies_of(
 
 
 def open_memories(
-    storage: Storage, keyring: Keyring, ids: Sequence[str], known: Known
+    storage: Storage,
+    keyring: Keyring,
+    ids: Sequence[str],
+    known: Known,
+    *,
+    tags: Callable[[Iterable[str]], dict[str, bytes]] | None = None,
 ) -> Iterator[Memory]:
     """Decrypt memories with their texts, in the order of ``ids``.
 
+    Given the row ``tags`` that are known of memories, they may come from what this machine keeps
+    of a server's, and are kept there.
     Rows that are gone, or in a collection that is not the keyring's, are left out; those in one
     that it may not open come out sealed.
     Raises TamperedError naming the row that does not authenticate, or is not the one that is
     ``known`` (of the moment that ``storage`` reads).
     """
-    rows = storage.memories.with_bodies(ids)
+    here = _open_kept(storage, keyring, tags(ids), known) if tags else {}
+    missing = [one for one in ids if one not in here]
+    rows = storage.memories.with_bodies(missing) if missing else {}
     openable, readable = set(keyring.openable()), set(keyring.readable())
+    fetched = []
     for memory_id in ids:
         row, body = rows.get(memory_id, (None, None))
-        if row is None:
+        if memory_id in here:
+            yield here[memory_id]
+        elif row is None:
             known.check_absent(memory_id)
         elif row.collection in openable:
             yield _open_row(keyring, row, body, known)
+            fetched.append((row, body))
         elif row.collection in readable:
             known.check(row, None)
             yield _sealed(row)
+    if tags and fetched:
+        storage.memories.keep(fetched, tags(missing))
+
+
+def _open_kept(
+    storage: Storage, keyring: Keyring, tags: Mapping[str, bytes], known: Known
+) -> dict[str, Memory]:
+    """Those of some memories that this machine keeps as they were written last."""
+    opened, openable = {}, set(keyring.openable())
+    for row, body in storage.memories.kept(tags):
+        with suppress(TamperedError, FormatError):  # damaged, or sealed anew: the server has it
+            if row.collection in openable:
+                opened[row.id] = _open_row(keyring, row, body, known)
+    return opened
 
 
 def open_bodies(

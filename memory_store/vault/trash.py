@@ -16,6 +16,7 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hmac import compare_digest
+from types import MappingProxyType
 
 from msgspec import MsgspecError, Struct, field
 from msgspec.json import decode, encode
@@ -64,12 +65,28 @@ class Change(Struct, frozen=True):
     by: str = ""
 
 
+class Vectors(Struct, frozen=True):
+    """What the index had of a memory that was deleted: the mark of the ``model`` that made the
+    vectors, the ``tag`` of its content there, the windows, and the length of a vector."""
+
+    model: str
+    tag: bytes
+    spans: tuple[tuple[int, int], ...]
+    dimensions: int
+
+    @property
+    def size(self) -> int:
+        """How many bytes they are: two a number."""
+        return 2 * self.dimensions * len(self.spans)
+
+
 class Kept(Struct, frozen=True):
     """What is sealed of a row of ``memories`` that went.
 
     ``operation`` is what the change log says of it, ``principal`` whose key changed it, ``group``,
     ``added`` and ``by`` are those of its :class:`Change`; ``tag`` is its row tag (empty: the index
-    had none), ``head`` its sealed head, ``origin`` its columns of ``memory_sources``.
+    had none), ``head`` its sealed head, ``origin`` its columns of ``memory_sources``. ``vectors``
+    says which vectors stand behind its body; none do behind that of one that was replaced.
     """
 
     memory: str
@@ -86,6 +103,12 @@ class Kept(Struct, frozen=True):
     origin: tuple[bytes | None, ...] | None = None
     added: tuple[str, ...] = ()
     by: str = ""
+    vectors: Vectors | None = None
+
+    def parted(self, cell: bytes) -> tuple[bytes, bytes]:
+        """The sealed body, and the vectors, of what is in a row's second cell."""
+        at = len(cell) - (self.vectors.size if self.vectors is not None else 0)
+        return cell[:at], cell[at:]
 
 
 class Entry(Struct, frozen=True):
@@ -104,11 +127,13 @@ def keep(
     operation: str,
     change: Change,
     tags: Mapping[str, bytes],
+    vectors: Mapping[str, tuple[Vectors, bytearray]] = MappingProxyType({}),
 ) -> None:
     """Put memories of a collection into the trash, before they are deleted or replaced.
 
-    Inside the caller's transaction. ``tags`` are their row tags. A row that was tampered with is
-    left out, as far as the keyring can say so.
+    Inside the caller's transaction. ``tags`` are their row tags, ``vectors`` what the index has of
+    some of them, which is overwritten. A row that was tampered with is left out, as far as the
+    keyring can say so.
     """
     keys, time = keyring.of(collection), format_time(datetime.now(UTC))
     wanted = [one for one in ids if one not in change.skipped]
@@ -135,8 +160,12 @@ def keep(
             added=change.added,
             by=change.by,
         )
-        if not opens or _is_whole(keyring, collection, kept, sealed):
-            rows.append(_sealed(keys, number + len(rows), kept, sealed, epoch))
+        if opens and not _is_whole(keyring, collection, kept, sealed):
+            continue
+        about, numbers = vectors.get(memory, (None, bytearray()))
+        cell = sealed + numbers
+        rows.append(_sealed(keys, number + len(rows), replace(kept, vectors=about), cell, epoch))
+        numbers[:] = bytes(len(numbers))
     storage.trash.insert(rows)
 
 
@@ -164,14 +193,14 @@ def _origin(stored: Stored | None) -> Stored | None:
 
 
 def _sealed(
-    keys: CollectionKeys, number: int, kept: Kept, body: bytes, epoch: int | None = None
+    keys: CollectionKeys, number: int, kept: Kept, cell: bytes, epoch: int | None = None
 ) -> TrashRow:
     said, content = (keys.place(TABLE, column, str(number)) for column in ("sealed", "body"))
     return (
         number,
         keys.collection,
         keys.seal("trash", said, encode(kept), epoch),
-        keys.seal("trash", content, body, epoch),
+        keys.seal("trash", content, cell, epoch),
     )
 
 
@@ -225,7 +254,7 @@ def open_entry(storage: Storage, keyring: Keyring, entry: Entry, *, text: bool =
         if sealed is None:
             raise TamperedError(f"{TABLE} {entry.number}: the row is gone")
         place = keys.place(TABLE, "body", str(entry.number))
-        body = bytes(keys.unseal("trash", place, sealed))
+        body, _ = kept.parted(bytes(keys.unseal("trash", place, sealed)))
     return _opened(keyring, entry.collection, kept, body)
 
 
@@ -256,6 +285,36 @@ def _is_whole(keyring: Keyring, collection: str, kept: Kept, body: bytes) -> boo
     except (TamperedError, FormatError):
         return False
     return True
+
+
+def vectors_of(
+    storage: Storage,
+    keyring: Keyring,
+    collection: str,
+    model: str,
+    wanted: Collection[bytes],
+    most: int,
+) -> dict[bytes, tuple[Vectors, bytes]]:
+    """Of some contents, by their tags in the index, what the trash of a collection keeps of the
+    vectors that a model made; nothing where it has more than so many rows to open for it.
+
+    Opens no memory. A row that does not open is left for ``verify`` to name.
+    """
+    keys, rows = keyring.of(collection), storage.trash.of([collection])
+    found: dict[bytes, tuple[Vectors, bytes]] = {}
+    for number, _, sealed in rows if len(rows) <= most else ():
+        try:
+            kept = _read(keys, number, sealed)
+            about = kept.vectors
+            if about is None or about.model != model or about.tag not in wanted:
+                continue
+            cell = storage.trash.body(number)
+            if cell is not None:
+                opened = bytes(keys.unseal("trash", keys.place(TABLE, "body", str(number)), cell))
+                found[about.tag] = about, kept.parted(opened)[1]
+        except (TamperedError, FormatError):
+            continue
+    return found
 
 
 def origin_of(storage: Storage, keyring: Keyring, entry: Entry) -> Origin:
@@ -358,7 +417,8 @@ def resealed(keys: CollectionKeys, number: int, sealed: bytes, body: bytes) -> t
     kept = _read(keys, number, sealed)
     head = keys.place("memories", "head", kept.memory, kept.version)
     before = body_place(keys, kept.content, kept.content_tag)
-    wrapped = bytes(keys.unseal("trash", keys.place(TABLE, "body", str(number)), body))
+    cell = bytes(keys.unseal("trash", keys.place(TABLE, "body", str(number)), body))
+    wrapped, vectors = kept.parted(cell)
     text = keys.unseal("body", before, wrapped)
     tag = keys.exchanged(kept.content_tag, sealed_epoch(wrapped, before), keys.epoch)
     anew = replace(
@@ -367,7 +427,7 @@ def resealed(keys: CollectionKeys, number: int, sealed: bytes, body: bytes) -> t
         content_tag=tag,
     )
     fresh = keys.seal("body", body_place(keys, kept.content, tag), text)
-    return _sealed(keys, number, anew, fresh)[2:]
+    return _sealed(keys, number, anew, fresh + vectors)[2:]
 
 
 def check(storage: Storage, keyring: Keyring, number: int, collection: str, sealed: bytes) -> None:

@@ -160,7 +160,7 @@ REFUSALS: list[tuple[str, dict[str, Any], str]] = [
     (
         "memory_search",
         {"query": "turn", "mode": "structure"},
-        "mode: 'structure' is not one of hybrid, literal, structural",
+        "mode: 'structure' is not one of hybrid, keyword, vector, literal, structural",
     ),
     ("memory_search", {"q": "turn"}, "q: no such field; there are query, "),
     ("memory_search", {"query": 7}, "query: text expected"),

@@ -8,18 +8,28 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 from injections import INJECTIONS, fields_with
 
+from memory_store.assistants.answers import Listed, Result, Updated, WasRead
+from memory_store.assistants.arguments import New, parts_of
 from memory_store.assistants.assistant import Access, Assistant, only
 from memory_store.assistants.server import tool as server_tool
 from memory_store.assistants.tools import TOOLS, call, tools_of
 from memory_store.errors import BadInputError, MemoryStoreError
-from memory_store.records import MemoryDraft
+from memory_store.records import (
+    Memory,
+    MemoryChange,
+    MemoryDraft,
+    SearchRequest,
+    SearchResult,
+)
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 from memory_store.text import token_count
 
+NAMES = [f"{a}{b}" for a in ("boiler", "weir", "ledger", "kettle", "hedge") for b in "abcdefgh"]
 READING = [one.name for one in TOOLS if one.needs == "read" and not one.of_code]
 ALL = [one.name for one in TOOLS]
 WITHOUT_CODE = [one.name for one in TOOLS if not one.of_code]
@@ -312,6 +322,28 @@ class TestWriting:
         assert one["already_known"] == []
         assert [older["id"] for older in one["may_replace"]] == [old]
 
+    def test_another_number_in_a_long_text_is_something_new(self, store: MemoryStore) -> None:
+        text = f"The rent of the flat in Lisbon is 900. {' '.join(NAMES)}"
+        old = added(store, text, topics=["home"])
+        new = {"text": text.replace("900", "950"), "topics": ["home"]}
+        given = {"memories": [new], "if_new": True}
+        (one,) = call(assistant(store), "memory_add", given)["memories"]
+        assert (one["already_known"], one.get("added", True)) == ([], True)
+        assert [older["id"] for older in one["may_replace"]] == [old]
+
+    def test_of_many_that_begin_alike_the_one_that_says_the_same_is_named(
+        self, store: MemoryStore
+    ) -> None:
+        """Notes made from a form: their first words say nothing of which is which."""
+        form = "What was wanted, what was decided and why, what is left to do. " * 6
+        ends = [f"They spoke of the {name} and left it as it was" for name in NAMES]
+        notes = [f"{form}{' '.join([end] * 9)}" for end in ends]
+        ids = [one.id for one in store.add_many(map(MemoryDraft, notes), embed=False)]
+        given = {"memories": [{"text": one} for one in notes[::7]]}
+        answers = call(assistant(store), "memory_add", given)["memories"]
+        for id_, one in zip(ids[::7], answers, strict=True):
+            assert id_ in [known["id"] for known in one["already_known"]]
+
     def test_words_say_what_is_known_where_there_are_no_vectors(self, store: MemoryStore) -> None:
         text = "The ferry to the island leaves at seven from the northern quay on weekdays."
         (old,) = store.add_many([MemoryDraft(text)], embed=False)
@@ -370,6 +402,28 @@ class TestWriting:
         assert store.get(new).topics == ("home",)
         assert store.get(old).valid_to
         assert store.get(old).text == "The rent is 900"
+
+    def test_a_memory_is_published_as_a_copy_that_bears_its_name(self, store: MemoryStore) -> None:
+        store.collections.create("team")
+        id_ = store.add("The boiler is serviced in May", metadata={"room": "cellar"}).id
+
+        def publish(**given: Any) -> str:
+            return str(call(assistant(store), "memory_update", {"id": id_, **given})["id"])
+
+        copy = publish(publish="team")
+        there = store.get(copy)
+        assert (there.collection, there.text) == ("team", store.get(id_).text)
+        assert there.metadata == {"room": "cellar", "by": "helper"}
+        assert publish(publish="team") == copy, "once"
+        with pytest.raises(BadInputError, match="done: not together with publish, which takes id"):
+            publish(publish="team", done=True)
+        with pytest.raises(BadInputError, match="none named 'attic'; memory_start lists them"):
+            publish(publish="attic")
+        narrow = assistant(store, "write", "personal")
+        with pytest.raises(BadInputError, match="none named 'team'"):
+            call(narrow, "memory_update", {"id": id_, "publish": "team"})
+        store.undo_all_of("helper")
+        assert [one.id for one in store.list()] == [id_]
 
     def test_a_deletion_needs_the_version(self, store: MemoryStore) -> None:
         id_ = added(store, "Gone soon")
@@ -527,11 +581,70 @@ class TestArguments:
             every = [server_tool(one) for one in TOOLS if one.name in named]
             data = [one.model_dump(mode="json", by_alias=True, exclude_none=True) for one in every]
             length = len(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
-            assert length / int(figure.replace(",", "")) == pytest.approx(4.25, abs=0.03), figure
+            assert length / int(figure.replace(",", "")) == pytest.approx(4.27, abs=0.03), figure
+
+    def test_a_tool_takes_fields_of_the_record_that_every_surface_shares(self) -> None:
+        """Of the same kind, limits and choices, and in one tool with their descriptions."""
+        every: dict[str, Any] = {**{tool.name: tool.takes for tool in TOOLS}, "memory_add": New}
+        described, named = set(), 0
+        for name, takes in every.items():
+            schema = next(tool.schema() for tool in TOOLS if tool.name == name)
+            if takes is New:
+                schema = schema["properties"]["memories"]["items"]
+            for part in parts_of(takes):
+                _, records = msgspec.json.schema_components([part.record])
+                for spelled, field in part.spelled():
+                    whole = dict(records[part.record.__name__]["properties"][field])
+                    whole |= whole.pop("anyOf", [{}])[0]
+                    whole.pop("default", None)
+                    ours = schema["properties"][spelled]
+                    if "description" in ours:
+                        described.add((part.record, field))
+                    else:
+                        whole.pop("description", None)
+                    assert ours == whole, (name, spelled)
+                    named += 1
+        assert named >= 37
+        for record in (SearchRequest, MemoryDraft, MemoryChange):
+            _, records = msgspec.json.schema_components([record])
+            for field, whole in records[record.__name__]["properties"].items():
+                taken = any(
+                    part.record is record and field in {field for _, field in part.spelled()}
+                    for takes in every.values()
+                    for part in parts_of(takes)
+                )
+                assert not taken or "description" not in whole or (record, field) in described
+
+    @pytest.mark.parametrize(
+        ("answer", "record"),
+        [(Result, SearchResult), (WasRead, Memory), (Updated, Memory), (Listed, Memory)],
+    )
+    def test_an_answer_holds_what_its_record_holds(self, answer: Any, record: Any) -> None:
+        """A field of an answer is of the kind that it has in the record of every surface."""
+        ours, theirs = (
+            msgspec.json.schema_components([one])[1][one.__name__]["properties"]
+            for one in (answer, record)
+        )
+
+        def kind(schema: dict[str, Any]) -> Any:
+            return schema.get("type") or schema["anyOf"][0]["type"]
+
+        same = ours.keys() & theirs.keys()
+        assert len(same) >= 3
+        assert {name: kind(ours[name]) for name in same} == {
+            name: kind(theirs[name]) for name in same
+        }
 
     @pytest.mark.parametrize(
         ("name", "given", "culprit"),
         [
+            ("memory_search", {"asked": {}}, "asked: no such field; there are query, mode"),
+            ("memory_search", {"query": "x" * 9_000}, "query: the query has 9,000 characters"),
+            ("memory_add", {"memories": [{}]}, r"memories\[0\]\.text: needed"),
+            ("memory_add", {"memories": [{"text": "x", "ref": "a"}]}, "ref: no such field in mem"),
+            ("memory_add", {"memories": ["x"]}, r"memories\[0\]: an object expected"),
+            ("memory_add", {"memories": "x"}, "memories: a list"),
+            ("memory_add", {"memories": [{"text": 3}]}, r"memories\[0\]\.text: text expected"),
             ("memory_search", {"query": "x", "limit": 99}, "limit"),
             ("memory_search", {"qeury": "x"}, "qeury"),
             ("memory_search", {}, "^query: "),

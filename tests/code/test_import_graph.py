@@ -32,12 +32,13 @@ TREES: dict[str, tuple[Tree, dict[str, list[str]]]] = {
         {
             "web/box.js": "import Key from './keys';\nconst a = require('react');\n",
             "web/keys/index.ts": "import { oil } from '../oil.js';\n",
-            "web/oil.ts": "import x from '@/web/box';\n",
+            "web/oil.ts": "import x from '@/web/box';\nimport { y } from './lid.ts';\n",
+            "web/lid.d.ts": "",
         },
         {
             "web/box.js": ["web/keys/index.ts"],
             "web/keys/index.ts": ["web/oil.ts"],
-            "web/oil.ts": ["web/box.js"],
+            "web/oil.ts": ["web/box.js", "web/lid.d.ts"],
         },
     ),
     "go": (
@@ -47,8 +48,9 @@ TREES: dict[str, tuple[Tree, dict[str, list[str]]]] = {
             "boxes/open.go": 'package boxes\nimport "fmt"\nfunc Open() { fmt.Println() }\n',
             "boxes/shut.go": "package boxes\nfunc Shut() {}\n",
             "boxes/open_test.go": "package boxes\nfunc Open() {}\n",
+            "cmd/two.go": 'package main\nimport "example.org/boxes/v2"\nvar a = boxes.Shut\n',
         },
-        {"cmd/main.go": ["boxes/open.go"]},
+        {"cmd/main.go": ["boxes/open.go"], "cmd/two.go": ["boxes/shut.go"]},
     ),
     "rust": (
         {
@@ -56,11 +58,17 @@ TREES: dict[str, tuple[Tree, dict[str, list[str]]]] = {
             "src/boxes/mod.rs": "use crate::keys::Key;\nmod lid;\n",
             "src/boxes/lid.rs": "use super::Box;\nuse std::fmt;\n",
             "src/keys.rs": "",
+            "tests/opens.rs": "mod tools;\nuse crate::tools::oil;\n",
+            "tests/tools/mod.rs": "",
+            "vendor/lid-1.2.0/src/lib.rs": "",
+            "vendor/lid-1.2.0/benches/lid.rs": "use lid::{self, Lid};\n",
         },
         {
             "src/lib.rs": ["src/boxes/mod.rs", "src/keys.rs"],
             "src/boxes/mod.rs": ["src/boxes/lid.rs", "src/keys.rs"],
             "src/boxes/lid.rs": ["src/boxes/mod.rs"],
+            "tests/opens.rs": ["tests/tools/mod.rs"],
+            "vendor/lid-1.2.0/benches/lid.rs": ["vendor/lid-1.2.0/src/lib.rs"],
         },
     ),
     "java": (
@@ -104,8 +112,9 @@ TREES: dict[str, tuple[Tree, dict[str, list[str]]]] = {
             "Box.cs": "using System;\nusing Shop.Keys;\n\nclass Box { Key key; }\n",
             "Key.cs": "namespace Shop.Keys { class Key {} }\n",
             "Bolt.cs": "namespace Shop.Keys { class Bolt {} }\n",
+            "Lid.cs": "using B = Shop.Keys.Bolt;\n",
         },
-        {"Box.cs": ["Key.cs"]},
+        {"Box.cs": ["Key.cs"], "Lid.cs": ["Bolt.cs"]},
     ),
     "ruby": (
         {

@@ -9,6 +9,7 @@ import pytest
 from memory_store.code import grammars
 from memory_store.code.definitions import defined_names
 from memory_store.code.descriptions import descriptions
+from memory_store.code.languages import language_of_file
 from memory_store.code.symbols import BY_LINES, FileSymbols, layout, symbols_of
 
 SOURCES = {
@@ -283,6 +284,76 @@ def test_names_of_other_alphabets_keep_their_lines() -> None:
     found = symbols_of("# größer\ndef ändern():\n    return prüfen('ß')\n", "python")
     assert [(one.name, one.line) for one in found.definitions] == [("ändern", 2)]
     assert found.references == {"prüfen": (3,)}
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "defined"),
+    [
+        (
+            "javascript",
+            "function box( {\n  a ==> b;;\nfunction shut(a) {\n  return (;\n}\n",
+            ["definition box", "definition shut"],
+        ),
+        (
+            "cpp",
+            "SHOP_BEGIN(shop)\nSHOP_BEGIN(boxes)\n\nclass SHOP_API Box {\n  void open() {}\n};\n"
+            "SHOP_END(boxes)\n",
+            ["class Box", "method Box.open"],
+        ),
+        ("c", "SHOP_API struct box *made(void) {\n}\n", ["function made"]),
+        (
+            "c",
+            "typedef int (*turn)(int a);\nint keys[2] = {1, 2};\n",
+            ["type turn", "constant keys"],
+        ),
+        (
+            "javascript",
+            "on('open', function opened() {});\nvar lid = {};\n",
+            ["function opened", "constant lid"],
+        ),
+        ("typescript", "export declare const lid: Lid;\n", ["constant lid"]),
+        (
+            "ruby",
+            "class Box\n  attr_reader :lid, :key\nend\n",
+            ["class Box", "property Box.lid", "property Box.key"],
+        ),
+        ("go", "package a\nvar _ Lid = Box{}\nvar b = 1\n", ["constant b"]),
+    ],
+    ids=[
+        "unread",
+        "macros",
+        "in front",
+        "pointers",
+        "callbacks",
+        "declared",
+        "attributes",
+        "blank",
+    ],
+)
+def test_what_published_code_is_written_like_is_known(
+    language: str, text: str, defined: list[str]
+) -> None:
+    found = symbols_of(text, language).definitions
+    assert [f"{one.kind} {one.path}" for one in found] == defined
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "language"),
+    [
+        ("box.h", "int turn(int a);\n", "c"),
+        ("box.h", "/* no class here */\n#include <stdint.h>\n", "c"),
+        ("box.h", "#pragma once\n#include <vector>\n", "cpp"),
+        ("box.h", "namespace shop {\n}\n", "cpp"),
+        ("BOX.H", "#import <Lid/Lid.h>\n", "objc"),
+        ("box.c", "namespace\n", "c"),
+        ("box", "#!/usr/bin/env python3\n", "python"),
+        ("box", "", None),
+    ],
+)
+def test_a_header_is_of_the_language_that_is_in_it(
+    name: str, text: str, language: str | None
+) -> None:
+    assert language_of_file(name, text) == language
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,35 @@ def test_every_imported_path_is_listed_with_its_options(store: MemoryStore, tmp_
     assert (first.left_out, second.left_out) == (None, None)
 
 
+def test_a_path_goes_on_in_the_collection_it_was_imported_into(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    work = write(tmp_path / "work", c="Gamma.")
+    notes = write(tmp_path / "notes", a="Alpha.")
+    store.import_paths([work], collection="work")
+    write(work, d="Delta.")
+    report = store.import_paths([work, notes])
+    assert (report.imported, report.unchanged) == (2, 1)
+    goes_on = "goes on in the collection work, where it was imported before"
+    assert report.warnings == ((str(work), goes_on),)
+    found = {one.title: one.collection for one in store.list()}
+    assert found == {"c": "work", "d": "work", "a": "personal"}
+    assert store.import_paths([work], collection="personal").imported == 2  # where that is named
+    assert store.import_paths([work]).unchanged == 2
+    assert {one.collection for one in store.sources() if one.path == str(work)} == {
+        "work", "personal",
+    }  # fmt: skip
+
+
+def test_of_several_other_collections_one_must_be_named(store: MemoryStore, tmp_path: Path) -> None:
+    work = write(tmp_path / "work", c="Gamma.")
+    store.import_paths([work], collection="one")
+    store.import_paths([work], collection="two")
+    with pytest.raises(BadInputError, match=r"imported into several: one, two\. Name one: --coll"):
+        store.import_paths([work])
+    assert len(store.list()) == 2
+
+
 def test_a_source_that_was_removed_is_read_no_more_and_its_memories_stay(
     store: MemoryStore, tmp_path: Path
 ) -> None:

@@ -362,6 +362,27 @@ def test_the_branch_of_before_brings_its_files_back(put: Put, store: MemoryStore
     assert refs(store) == every
 
 
+def test_what_was_deleted_comes_back_with_its_vectors(put: Put, store: MemoryStore) -> None:
+    branched(put)
+    store.import_paths("repo")
+    switched(put)
+    store.import_paths(())
+    store.keys.rotate()
+    git("repo", "reset", "-q", "--hard")
+    git("repo", "checkout", "-q", "main")
+    put("repo/new.py", "def never_seen():\n    pass\n")
+    report, windows = counted_import(store)
+    # new.py, and what m3.py said before, which went when all was sealed anew
+    assert (report.imported, report.replaced, windows) == (5, 2, 2)
+    assert store.verify(full=True)["failures"] == []
+    (back,) = store.search("function_0", mode="vector", limit=1).rows
+    assert back.ref == "m0.py"
+    store.delete(back.id)
+    (again,) = store.trash.restore(back.id)
+    assert store.search("function_0", mode="vector", limit=1).rows[0].id == again.id
+    assert store.verify(full=True)["failures"] == []
+
+
 def test_nothing_is_forgotten_by_itself_where_that_is_refused(put: Put, store: MemoryStore) -> None:
     branched(put)
     store.import_paths("repo", embed=False)

@@ -13,9 +13,9 @@ from bs4 import BeautifulSoup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from datasette_hybrid.marks import marked
 from datasette_hybrid.memories import page as memory_page
 from datasette_hybrid.memories.markdown import BLOCK_LIMIT, Notes, readable
-from datasette_hybrid.search.result_views import marked
 
 from .conftest import ONE, Served
 

@@ -266,6 +266,24 @@ def test_a_vault_is_lived_in(on_server: MemoryStore, key_file: Path) -> None:
         assert len(again.list(limit=100)) == 32
 
 
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_of_another_encoding_is_lived_in(
+    postgres: Server, key_file: Path, private_folders: Path, encoding: str
+) -> None:
+    """A server that was set up without a locale makes such ones."""
+    name = f"of_{encoding.lower()}"
+    how = f"template template0 encoding '{encoding}' lc_collate 'C' lc_ctype 'C'"
+    postgres.sql(f"create database {name} {how}")
+    place = postgres.address(database=name)
+    store, _ = MemoryStore.create(place, key_file=key_file)
+    with store:
+        note = store.add("Der Schlüssel 🔑 hängt hinter der Uhr", topics=["häuser 家"])
+    with MemoryStore.open(place, key_file=key_file) as again:
+        assert again.search("schlüssel", mode="keyword").rows[0].id == note.id
+        assert again.get(note.id).topics == note.topics
+        assert again.verify(full=True)["failures"] == []
+
+
 def test_a_batch_an_unlock_and_a_search_wait_few_times_for_the_server(
     postgres: Server, key_file: Path, tiny_model: Path, private_folders: Path
 ) -> None:

@@ -250,6 +250,8 @@ def test_what_others_write_is_found_at_the_next_search(nodes: Nodes, node: Memor
     node.search("weir")
     added = nodes.whole.add("The weir by the mill is closed")
     assert next(row.id for row in node.search("weir mill").rows) == added.id
+    alike = [store.resembling("the weir by the mill is CLOSED") for store in (node, nodes.whole)]
+    assert alike[0] == alike[1] == [(added.id, 1.0)]
     node.edit(added.id, text="The sluice by the mill is open")
     for store in (node, nodes.whole):
         assert [row.id for row in store.search("sluice", mode="keyword").rows] == [added.id]

@@ -1,4 +1,4 @@
-(function_definition declarator: (function_declarator declarator: (_) @name)) @function
+(function_definition declarator: (function_declarator declarator: (_) @name (#not-match? @name "^(if|for|while|switch|catch|return)$"))) @function
 (function_definition declarator: (pointer_declarator declarator: (function_declarator declarator: (_) @name))) @function
 (function_definition declarator: (pointer_declarator declarator: (pointer_declarator declarator: (function_declarator declarator: (_) @name)))) @function
 (declaration declarator: (function_declarator declarator: (identifier) @name)) @declaration
@@ -8,9 +8,11 @@
 (enum_specifier name: (_) @name body: (_)) @enum
 (type_definition declarator: (type_identifier) @name) @type
 (type_definition declarator: (pointer_declarator declarator: (type_identifier) @name)) @type
+(type_definition declarator: (function_declarator declarator: (parenthesized_declarator (pointer_declarator declarator: (type_identifier) @name)))) @type
 (preproc_def name: (identifier) @name) @macro
 (preproc_function_def name: (identifier) @name) @macro
 (translation_unit (declaration declarator: (init_declarator declarator: (identifier) @name)) @constant)
+(translation_unit (declaration declarator: (init_declarator declarator: (array_declarator declarator: (identifier) @name))) @constant)
 (preproc_include path: (_) @import)
 (function_definition declarator: (reference_declarator (function_declarator declarator: (_) @name))) @function
 (field_declaration declarator: (function_declarator declarator: (field_identifier) @name)) @declaration

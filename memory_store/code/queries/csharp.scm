@@ -9,7 +9,7 @@
 (method_declaration name: (_) @name) @method
 (constructor_declaration name: (_) @name) @method
 (property_declaration name: (_) @name) @property
-(local_function_statement name: (_) @name) @function
+(local_function_statement name: (_) @name (#not-match? @name "^(if|for|foreach|while|switch|using|lock|catch|return)$")) @function
 (field_declaration (modifier "const") (variable_declaration (variable_declarator name: (_) @name))) @constant
 (using_directive) @import
 ; references

@@ -5,6 +5,7 @@
 (record_declaration name: (_) @name) @class
 (annotation_type_declaration name: (_) @name) @interface
 (method_declaration name: (_) @name) @method
+(annotation_type_element_declaration name: (_) @name) @method
 (constructor_declaration name: (_) @name) @method
 (field_declaration (modifiers "static" "final") declarator: (variable_declarator name: (_) @name)) @constant
 (import_declaration) @import

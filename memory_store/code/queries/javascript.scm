@@ -9,6 +9,9 @@
 (pair key: (property_identifier) @name value: [(arrow_function) (function_expression)]) @method
 (program (lexical_declaration (variable_declarator name: (identifier) @name) @constant))
 (program (export_statement (lexical_declaration (variable_declarator name: (identifier) @name) @constant)))
+(program (variable_declaration (variable_declarator name: (identifier) @name) @constant))
+(arguments (function_expression name: (identifier) @name) @function)
+(return_statement (function_expression name: (identifier) @name) @function)
 (import_statement) @import
 (export_statement source: (string)) @import
 (call_expression function: (identifier) @_require arguments: (arguments . (string)) (#eq? @_require "require")) @import

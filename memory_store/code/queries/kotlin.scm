@@ -3,7 +3,9 @@
 (object_declaration name: (_) @name) @class
 (function_declaration name: (_) @name) @function
 (type_alias type: (identifier) @name) @type
+(companion_object name: (_) @name) @class
 (source_file (property_declaration (variable_declaration (identifier) @name)) @constant)
+(property_declaration (modifiers (property_modifier "const")) (variable_declaration (identifier) @name)) @constant
 (import) @import
 ; references
 (user_type (identifier) @ref)

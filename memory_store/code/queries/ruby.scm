@@ -3,6 +3,8 @@
 (method name: (_) @name) @function
 (singleton_method name: (_) @name) @function
 (assignment left: (constant) @name) @constant
+(call method: (identifier) @_require arguments: (argument_list (simple_symbol) @name @property) (#match? @_require "^attr_(reader|writer|accessor)$"))
+(alias name: (_) @name) @function
 (call method: (identifier) @_require arguments: (argument_list (string)) (#match? @_require "^(require|require_relative|load)$")) @import
 ; references
 (call method: (_) @ref)

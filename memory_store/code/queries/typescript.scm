@@ -15,6 +15,11 @@
 (variable_declarator name: (identifier) @name value: [(arrow_function) (function_expression)]) @function
 (program (lexical_declaration (variable_declarator name: (identifier) @name) @constant))
 (program (export_statement (lexical_declaration (variable_declarator name: (identifier) @name) @constant)))
+(program (variable_declaration (variable_declarator name: (identifier) @name) @constant))
+(arguments (function_expression name: (identifier) @name) @function)
+(return_statement (function_expression name: (identifier) @name) @function)
+(ambient_declaration (lexical_declaration (variable_declarator name: (identifier) @name) @constant))
+(ambient_declaration (variable_declaration (variable_declarator name: (identifier) @name) @constant))
 (import_statement) @import
 (export_statement source: (string)) @import
 (call_expression function: (identifier) @_require arguments: (arguments . (string)) (#eq? @_require "require")) @import

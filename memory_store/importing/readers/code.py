@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memory_store.code.languages import SUFFIXES, language_of_name, language_of_shebang
+from memory_store.code.languages import SUFFIXES, language_of_file
 from memory_store.dates import format_epoch
 from memory_store.importing.source_file import Item, Limits, Reader, Remark, SourceFile
 from memory_store.records import MemoryDraft
@@ -18,7 +18,7 @@ def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
     """The file as it is, called by its name."""
     decoded = file.decoded(limits)
     text = decoded.text
-    language = language_of_name(file.path.name) or language_of_shebang(text[:200].encode())
+    language = language_of_file(file.path.name, text)
     yield MemoryDraft(
         text=text,
         title=file.path.name,

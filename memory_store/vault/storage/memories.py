@@ -5,7 +5,7 @@ Boundary: sealed values, keyed tags and the clear columns pass. No key, no text,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -69,6 +69,19 @@ class Memories(Table):
             row[0]: (MemoryRow(*row), None if content is None else (tag, body))
             for content, tag, body, *row in found
         }
+
+    def kept(self, tags: Mapping[str, bytes]) -> list[tuple[MemoryRow, Body]]:
+        """What this machine keeps of rows on a server, with their bodies, under the row tags that
+        they have now; some of it may be damaged."""
+        return []
+
+    def keep(
+        self, rows: Iterable[tuple[MemoryRow, Body | None]], tags: Mapping[str, bytes]
+    ) -> None:
+        """Keep rows of a server on this machine, with their bodies, under their row tags."""
+
+    def mirror(self, every: Callable[[], Mapping[str, bytes]]) -> None:
+        """Keep all rows of a server on this machine, by their row tags, if the user wants that."""
 
     def holders(self, contents: Sequence[str]) -> dict[str, str]:
         """Body → one memory that holds it."""

@@ -11,16 +11,19 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from msgspec import DecodeError, msgpack
+
 from memory_store.addresses import Address
-from memory_store.errors import FormatError, NotAVaultError, StorageError
+from memory_store.errors import BadInputError, FormatError, NotAVaultError, StorageError
 from memory_store.sqlite import BUSY_SECONDS, STANDBY, WRITABLE, FileAccess
 from memory_store.vault.storage.collections import number
 from memory_store.vault.storage.keys import CELLS, Slots
+from memory_store.vault.storage.memories import Body, Memories, MemoryRow
 from memory_store.vault.storage.postgres_engine import PostgresEngine
 from memory_store.vault.storage.postgres_link import (
     Greeting,
@@ -29,11 +32,12 @@ from memory_store.vault.storage.postgres_link import (
     UndefinedTable,
 )
 from memory_store.vault.storage.postgres_schema import BASE, COLUMNS, schema_statements
+from memory_store.vault.storage.row_cache import RowCache, mirrored
 from memory_store.vault.storage.schema import FORMAT_VERSION
 from memory_store.vault.storage.segment_cache import MARK_BYTES, SegmentCache, segment_cache
 from memory_store.vault.storage.segments import PARTS, Segments
 from memory_store.vault.storage.sqlite import CatchesUp, Storage
-from memory_store.vault.storage.table import LISTED, listed
+from memory_store.vault.storage.table import LISTED, listed, parts
 
 _READ_ONE_MOMENT = "begin isolation level repeatable read, read only"
 _WRITE = "update vault_head set revision = revision + 1 returning revision"
@@ -52,6 +56,7 @@ _STILL = f"select vault::text, format, pg_is_in_recovery() from {BASE}.vaults wh
 _ONE_MAKER = "select pg_advisory_xact_lock(hashtext('memory_store'))"  # of tables, at a time
 BEHIND_SECONDS = 2.0  # that a standby may take until it has what was read before
 LOOK_AGAIN = 0.05  # seconds
+AT_ONCE = 250  # memories that are fetched together for a mirror
 _newest: dict[str, int] = {}
 """The newest revision that this process read or wrote of each vault, by its id in the database."""
 
@@ -93,6 +98,7 @@ class PostgresStorage(Storage):
         self._link = Link(address, read_only=read_only, patience=patience, greeting=self._vault)
         engine = PostgresEngine(self._link)
         self._use(engine)
+        self.memories = self._rows = _Memories(engine, self._link)
         self.slots = _Slots(engine)
         self.segments = _Segments(engine)
 
@@ -130,6 +136,7 @@ class PostgresStorage(Storage):
     def close(self) -> None:
         self.end_reading()
         self._link.close()
+        self._rows.close()
 
     # -- transactions --------------------------------------------------------------------------
 
@@ -279,6 +286,59 @@ class PostgresStorage(Storage):
         if row is None:
             raise StorageError(f"{self._link.address}: the vault is gone from the database")
         return row
+
+
+class _Memories(Memories):
+    """Memories, of which this machine keeps what was read, or all."""
+
+    def __init__(self, engine: PostgresEngine, link: Link) -> None:
+        super().__init__(engine)
+        self._link = link
+        self._mirrored = mirrored()
+        self._cached: tuple[str, RowCache] | None = None
+
+    def kept(self, tags: Mapping[str, bytes]) -> list[tuple[MemoryRow, Body]]:
+        cache, found = self._cache(), list[tuple[MemoryRow, Body]]()
+        for held in cache.read(tags) if cache and tags else ():
+            with suppress(DecodeError):  # damaged
+                found.append(msgpack.decode(held, type=tuple[MemoryRow, Body]))
+        return found
+
+    def keep(
+        self, rows: Iterable[tuple[MemoryRow, Body | None]], tags: Mapping[str, bytes]
+    ) -> None:
+        if cache := self._cache():
+            cache.write(
+                (row.id, tags[row.id], msgpack.encode((row, body)))
+                for row, body in rows
+                if body is not None and row.id in tags
+            )
+
+    def mirror(self, every: Callable[[], Mapping[str, bytes]]) -> None:
+        cache = self._cache() if self._mirrored else None
+        if cache is not None:
+            tags = every()
+            for some in parts(cache.lacking(tags), AT_ONCE):
+                self.keep(self.with_bodies(some).values(), tags)
+
+    def remove(self, ids: Sequence[str]) -> None:
+        super().remove(ids)
+        if cache := self._cache():
+            cache.drop(ids)
+
+    def close(self) -> None:
+        if self._cached is not None:
+            self._cached[1].close()
+            self._cached = None
+
+    def _cache(self) -> RowCache | None:
+        """Of the vault that the connection is about; None where the folder cannot be trusted."""
+        about = self._link.about
+        if about and (self._cached is None or self._cached[0] != about):
+            self.close()
+            with suppress(BadInputError):
+                self._cached = about, RowCache(about, mirror=self._mirrored)
+        return self._cached[1] if self._cached else None
 
 
 class _Slots(Slots):

@@ -267,6 +267,7 @@ class Link:
                 keepalives_count=PROBES,
                 tcp_user_timeout=SILENT_SECONDS * 1_000,
                 application_name="memory-store",
+                client_encoding="utf8",  # of a database without one the library makes bytes
                 autocommit=True,
                 prepare_threshold=2,
             )
