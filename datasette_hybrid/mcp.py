@@ -4,7 +4,7 @@ Boundary: an assistant is an actor like any other, known by a token, and may do 
 grants say: it finds where it may search, reads where it may decrypt, adds where it may write, and
 changes what it may both write and decrypt. ``?access=`` and ``?collection=`` in the address allow
 it less, never more. Nothing is kept from one request to the next. What a browser sends for another
-site is refused. How much it asks is counted for each token on its own.
+site is refused. How much it asks is counted for each token on its own, streams for each actor.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Awaitable, Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, cast, get_args
 
 from datasette import NotFound, Response
@@ -37,6 +37,7 @@ from .vaults.vault import Vault
 BODY_LIMIT = 1024 * 1024  # bytes: fifty memories of 20 KB
 SERVER_ERROR = -32000  # JSON-RPC 2.0: the first that is left to servers
 
+_streams: weakref.WeakKeyDictionary[Any, host.Streams] = weakref.WeakKeyDictionary()
 _allowances: weakref.WeakKeyDictionary[Any, host.Allowances] = weakref.WeakKeyDictionary()
 
 View = Callable[..., Awaitable[None]]
@@ -103,10 +104,28 @@ async def _answer(datasette: Any, request: Any, database: str, receive: Any, sen
     given = questions.arguments(request)
     access, collections = _access(given.get("access", ())), given.get("collection", ())
     allowance = _allowances.setdefault(datasette, host.Allowances()).of(_caller(request))
-    made = await questions.in_turn(lambda: _assistant(vault, grants, access, collections))
-    assistant = replace(made, allowance=allowance)
-    headers = request.scope["headers"]
-    await host.answer_over_http(assistant, database, _run, headers, body, receive, send)
+
+    async def made(vault: Vault, grants: Grants) -> Assistant:
+        found = await questions.in_turn(lambda: _assistant(vault, grants, access, collections))
+        return replace(found, allowance=allowance)
+
+    async def current() -> Assistant:
+        """The asker as it is by now: a token may have been revoked, a grant withdrawn."""
+        if again := asker.get().again:
+            asker.set(await again())
+        try:
+            return await made(
+                *await questions.vault_now(datasette, request, "search", database=database)
+            )
+        except questions.REFUSALS as error:
+            raise host.RefusedError(str(error)) from None
+
+    streams = _streams.setdefault(datasette, host.Streams())
+    await host.answer_over_http(
+        await made(vault, grants),
+        *(database, _run, request.scope["headers"], body, receive, send, current),
+        partial(streams.one, _who(request)),
+    )
 
 
 def _headers(given: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
@@ -121,11 +140,16 @@ def _caller(request: Any) -> str:
 
     A token counts that made the actor. Beside a cookie, or from a visitor, it may be anything.
     """
-    known = identity(request.actor)
-    if not known:
-        return str((request.scope.get("client") or ("",))[0])
+    known = _who(request)
+    if not identity(request.actor):
+        return known
     token = "" if "ds_actor" in request.cookies else request.headers.get("authorization", "")
     return f"{known}\n{token}"
+
+
+def _who(request: Any) -> str:
+    """Who the caller is; of a visitor, where they come from."""
+    return identity(request.actor) or str((request.scope.get("client") or ("",))[0])
 
 
 def _assistant(vault: Vault, grants: Grants, access: Access, collections: Any) -> Assistant:

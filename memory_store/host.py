@@ -11,8 +11,16 @@ from memory_store.actions.saved_searches import is_token
 from memory_store.actions.trail import COLUMNS, Total, Wanted, totals
 from memory_store.addresses import Address, is_address
 from memory_store.assistants import answer_over_http, require_sdk
-from memory_store.assistants.allowance import Allowances
-from memory_store.assistants.assistant import Access, Assistant, access_of, least, only, sole
+from memory_store.assistants.allowance import Allowances, Streams
+from memory_store.assistants.assistant import (
+    Access,
+    Assistant,
+    RefusedError,
+    access_of,
+    least,
+    only,
+    sole,
+)
 from memory_store.code.blame import BLAME, Change, changes_in
 from memory_store.code.languages import language_of_name
 from memory_store.configuration import opener

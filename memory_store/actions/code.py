@@ -139,7 +139,8 @@ def impact(
     """Who depends on a file or a symbol, the nearest first, at most ``hops`` steps away.
 
     On a symbol depends what uses its name and imports a file that defines it, or stands beside
-    one; where no import says more, every file that uses the name. Raises NotFoundError.
+    one; where no import says more, every file that uses the name. A file that defines it and uses
+    it, too, is no step away. Raises NotFoundError.
     """
     if not 1 <= hops <= MOST_HOPS:
         raise BadInputError(f"hops: from 1 to {MOST_HOPS}", "hops")
@@ -161,7 +162,7 @@ def impact(
         uses = {use.place: use.lines for use in known.used.get(name, ())}
         near = _near_uses(known, starts, uses)
         steps = {place: hop + 1 for place, hop in graph.hops(near, hops - 1).items()}
-        steps = {place: hop for place, hop in steps.items() if place not in starts}
+        steps |= dict.fromkeys(starts, 0)
     files = [
         Dependant(
             known.files[place].path,
@@ -171,7 +172,7 @@ def impact(
             known.files[place].id,
         )
         for place, hop in steps.items()
-        if hop
+        if hop or place in uses
     ]
     return CodeImpact(
         of,

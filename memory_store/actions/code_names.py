@@ -165,7 +165,7 @@ def _parts(given: str) -> list[str]:
     """A name, and before it what it stands in."""
     parts = [part for part in re.split(r"::|->|[.#\\]", given.strip().removesuffix("()")) if part]
     if not parts:
-        raise BadInputError("name: the name of a symbol is needed", "name")
+        raise BadInputError("the name of a symbol is needed", "name")
     return parts
 
 

@@ -23,6 +23,8 @@ what its :class:`memory_store.assistants.assistant.Assistant` lets it, no more.
 from __future__ import annotations
 
 from asyncio import to_thread
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -45,15 +47,20 @@ async def answer_over_http(
     body: bytes,
     receive: Receive,
     send: Send,
+    current: Callable[[], Awaitable[Assistant]],
+    admitted: Callable[[], AbstractContextManager[None]],
 ) -> None:
     """What :func:`memory_store.assistants.http.answer` does.
+
+    ``current`` and ``admitted`` are what a stream of notices needs.
 
     Raises ExtraMissingError where the SDK is not installed. Importing it takes a second, once, in
     which others are answered.
     """
     require_sdk()
     http = await to_thread(import_module, "memory_store.assistants.http")
-    await http.answer(assistant, database, run, headers, body, receive, send)
+    listening = http.Listening(current, admitted)
+    await http.answer(assistant, database, run, headers, body, receive, send, listening)
 
 
 def require_sdk() -> None:

@@ -1,4 +1,5 @@
-"""How much one caller may ask: calls and bytes in a minute, counted for this caller alone.
+"""How much one caller may ask: calls and bytes in a minute, streams at once, counted for this
+caller alone.
 
 Boundary: counts only; nothing of what is asked is kept. A caller is known by what the surface makes
 of its token; only a keyed digest of that stands here.
@@ -10,14 +11,16 @@ import hashlib
 import secrets
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from memory_store.assistants.assistant import RefusedError
 
 CALLS = 240  # in a minute, and at once after a pause
 BYTES = 4 * 1024 * 1024  # of arguments in a minute
 MOST_IN_ONE = 1024 * 1024  # bytes of one call: fifty memories of 20 KB
+STREAMS, STREAMS_IN_ALL = 8, 256  # of one caller at once, and of a server
 CALLERS = 4_096  # remembered at once; one that is forgotten begins with a full allowance
 
 
@@ -72,3 +75,29 @@ class Allowances:
             if len(self._of) > CALLERS:
                 self._of.popitem(last=False)
             return found
+
+
+class Streams:
+    """The open streams of a server, by caller."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, caller: str) -> Iterator[None]:
+        """Have one more, as long as this is entered. Raises RefusedError where there are too
+        many."""
+        with self._lock:
+            if self._open[caller] >= STREAMS or self._open.total() >= STREAMS_IN_ALL:
+                raise RefusedError(
+                    f"too many streams: {STREAMS} at once for one caller, {STREAMS_IN_ALL} in all. "
+                    "Close one, or ask again later"
+                )
+            self._open[caller] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._open[caller] -= 1
+                self._open += Counter()  # without those that have none

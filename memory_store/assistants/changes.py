@@ -4,35 +4,45 @@ It looks at the vault every second, because other programs may write to it, too.
 while there is a subscription.
 
 Boundary: of a memory its address goes out, to a client that named it before and whose assistant may
-read it; a change of any other is not told.
+read it; a change of any other is not told. What the assistant may read is asked anew at each look:
+where that is refused, or the vault is locked, the streams end.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
 import anyio
 import mcp_types as types
+from mcp import MCPError
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 
 from memory_store.assistants.assistant import Assistant
 from memory_store.errors import MemoryStoreError
 
 LOOK_SECONDS = 1.0
-MOST_SUBSCRIBED = 100  # addresses of a session, and streams
+MOST_SUBSCRIBED = 100  # addresses of a session or a stream, and streams of a session
+LIFE_SECONDS = 600.0  # of a stream without a session; its client then asks for another
+GRACE_SECONDS = 5.0  # in which a client has to read that it ended
 Run = Callable[[Callable[[], Any], bool], Awaitable[Any]]
+Current = Callable[[], Awaitable[Assistant]]
+"""The assistant as it is now: what it may read may have changed. Raises MemoryStoreError."""
 
 
 class Changes:
-    """The subscriptions of one assistant's session. ``address`` makes a memory's resource of its
-    id, ``landscape`` is that of all together."""
+    """The subscriptions of one assistant's session, or one stream where there are no sessions.
+
+    ``address`` makes a memory's resource of its id, ``landscape`` is that of all together.
+    """
 
     def __init__(
-        self, assistant: Assistant, run: Run, address: Callable[[str], str], landscape: str
+        self, current: Current, run: Run, address: Callable[[str], str], landscape: str
     ) -> None:
-        self._assistant = assistant
+        self._current = current
         self._run = run
         self._address = address
         self._landscape = landscape
@@ -46,20 +56,66 @@ class Changes:
         self, context: Any, parameters: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """Serve a stream of notices, as protocols from 2026 on have it."""
-        await self._look()
+        named = parameters.notifications.resource_subscriptions or ()
+        if len(named) > MOST_SUBSCRIBED:
+            raise _refused(f"{len(named)} addresses: at most {MOST_SUBSCRIBED} in one stream")
+        try:
+            (await self._current()).spend(sum(map(len, map(str, named))))
+            await self._look()
+        except MemoryStoreError as error:
+            raise _refused(str(error)) from None
         self._streams += 1
         try:
             return await self._handler(context, parameters)
         finally:
             self._streams -= 1
 
+    def listen_within(
+        self, admitted: Callable[[], AbstractContextManager[None]]
+    ) -> Callable[..., Awaitable[types.SubscriptionsListenResult]]:
+        """:meth:`listen` for a server that keeps no session: it watches by itself, for
+        ``LIFE_SECONDS`` at most. ``admitted`` raises RefusedError where there are too many."""
+
+        async def listen(
+            context: Any, parameters: types.SubscriptionsListenRequestParams
+        ) -> types.SubscriptionsListenResult:
+            refused: list[MCPError] = []
+            result = types.SubscriptionsListenResult()
+
+            async def serve(done: anyio.CancelScope) -> None:
+                nonlocal result
+                try:
+                    result = await self.listen(context, parameters)
+                except MCPError as error:
+                    refused.append(error)
+                done.cancel()
+
+            try:
+                with admitted(), anyio.move_on_after(LIFE_SECONDS + GRACE_SECONDS):
+                    async with anyio.create_task_group() as both:
+                        both.start_soon(serve, both.cancel_scope)
+                        both.start_soon(self.watch, LIFE_SECONDS)
+            except MemoryStoreError as error:
+                raise _refused(str(error)) from None
+            if refused:
+                raise refused[0]
+            return result
+
+        return listen
+
     async def subscribe(
         self, context: Any, parameters: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         """Tell of one resource from now on, as protocols before have it."""
         address = str(parameters.uri)
-        if address not in self._subscribed and len(self._subscribed) < MOST_SUBSCRIBED:
-            await self._look()
+        if address not in self._subscribed:
+            if len(self._subscribed) >= MOST_SUBSCRIBED:
+                raise _refused(f"{MOST_SUBSCRIBED} subscriptions at most: give one up first")
+            try:
+                (await self._current()).spend(len(address))
+                await self._look()
+            except MemoryStoreError as error:
+                raise _refused(str(error)) from None
             tell = context.session.send_resource_updated
             self._subscribed[address] = partial(tell, address)
         return types.EmptyResult()
@@ -71,25 +127,31 @@ class Changes:
         self._subscribed.pop(str(parameters.uri), None)
         return types.EmptyResult()
 
-    async def watch(self) -> None:
-        """Look at the vault every second while there is a subscription, until it is locked."""
+    async def watch(self, seconds: float = math.inf) -> None:
+        """Look at the vault every second while there is a subscription, for so long, or until it is
+        locked or the assistant may no longer read; then end the streams."""
         try:
-            while True:
-                await anyio.sleep(LOOK_SECONDS)
-                if not (self._streams or self._subscribed):
-                    self._seen = None
-                    continue
-                for address in await self._look():
-                    await self._bus.publish(ResourceUpdated(uri=address))
-                    if address in self._subscribed:
-                        await self._subscribed[address]()
-        except MemoryStoreError:  # locked: its next call is answered with that
+            with anyio.move_on_after(seconds):
+                while True:
+                    await anyio.sleep(LOOK_SECONDS)
+                    await self._tell()
+        except MemoryStoreError:  # its next call is answered with that
+            pass
+        self._handler.close()
+
+    async def _tell(self) -> None:
+        if not (self._streams or self._subscribed):
+            self._seen = None
             return
+        for address in await self._look():
+            await self._bus.publish(ResourceUpdated(uri=address))
+            if address in self._subscribed:
+                await self._subscribed[address]()
 
     async def _look(self) -> list[str]:
         """The addresses of what changed since the last look."""
         before = self._seen
-        now = await self._run(partial(self._versions, before), False)
+        now = await self._run(partial(self._versions, await self._current(), before), False)
         self._seen = now
         if before is None or now is before:
             return []
@@ -97,8 +159,12 @@ class Changes:
         return [self._landscape, *map(self._address, changed)]
 
     def _versions(
-        self, known: tuple[int, Mapping[str, int]] | None
+        self, assistant: Assistant, known: tuple[int, Mapping[str, int]] | None
     ) -> tuple[int, Mapping[str, int]]:
-        reader = self._assistant.reader
+        reader = assistant.reader
         revision = reader.revision()
         return known if known and known[0] == revision else (revision, reader.versions())
+
+
+def _refused(message: str) -> MCPError:
+    return MCPError(types.INVALID_PARAMS, message)

@@ -21,6 +21,7 @@ from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
+from memory_store.assistants.answers import in_short, whole
 from memory_store.assistants.assistant import Assistant
 from memory_store.assistants.changes import Changes
 from memory_store.assistants.reads import DATA, as_markdown, landscape_markdown
@@ -75,11 +76,16 @@ Run = Callable[[Callable[[], Any], bool], Awaitable[Any]]
 
 
 def server_for(
-    assistant: Assistant, database: str, run: Run, changes: Changes | None = None
+    assistant: Assistant,
+    database: str,
+    run: Run,
+    changes: Changes | None = None,
+    listen: Callable[..., Awaitable[types.SubscriptionsListenResult]] | None = None,
 ) -> Server[Any]:
     """The server for one assistant; ``database`` is the vault's name in addresses.
 
-    ``changes`` are the subscriptions of a session; where there is none, none are taken.
+    ``changes`` are the subscriptions of a session; where there is none, ``listen`` serves a stream
+    of notices, and without that none are taken.
     """
     return Server(
         "memory-store",
@@ -95,7 +101,7 @@ def server_for(
         on_get_prompt=_prompt,
         on_subscribe_resource=changes.subscribe if changes else None,
         on_unsubscribe_resource=changes.unsubscribe if changes else None,
-        on_subscriptions_listen=changes.listen if changes else None,
+        on_subscriptions_listen=changes.listen if changes else listen,
     )
 
 
@@ -121,8 +127,12 @@ def serve(assistant: Assistant, database: str, *streams: TextIO) -> None:
 
     async def serving() -> None:
         in_thread = one_at_a_time()
-        address = partial(_address, database)
-        changes = Changes(assistant, in_thread, address, address(LANDSCAPE))
+        address = partial(address_of, database)
+
+        async def current() -> Assistant:
+            return assistant
+
+        changes = Changes(current, in_thread, address, address(LANDSCAPE))
         server = server_for(assistant, database, in_thread, changes)
         async with (
             stdio_server(*map(anyio.wrap_file, streams)) as (incoming, outgoing),
@@ -160,6 +170,10 @@ def _hints(tool: Tool) -> types.ToolAnnotations:
 
 def _listing(assistant: Assistant, run: Run) -> Callable[..., Awaitable[types.ListToolsResult]]:
     async def listing(context: Any, parameters: Any) -> types.ListToolsResult:
+        try:
+            assistant.spend(0)  # it looks for source code
+        except MemoryStoreError as error:
+            raise _refused(str(error)) from None
         offered = await run(partial(tools_of, assistant), False)
         return types.ListToolsResult(tools=[tool(one) for one in offered])
 
@@ -203,11 +217,11 @@ async def _report_progress(session: Any) -> None:
 
 def _failed(message: str) -> types.CallToolResult:
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=message)], is_error=True
+        content=[types.TextContent(type="text", text=in_short(message))], is_error=True
     )
 
 
-def _address(database: str, name: str) -> str:
+def address_of(database: str, name: str) -> str:
     return f"{SCHEME}{quote(database, safe='')}/{name}"
 
 
@@ -215,7 +229,7 @@ def _resources(database: str) -> Callable[..., Awaitable[types.ListResourcesResu
     async def resources(context: Any, parameters: Any) -> types.ListResourcesResult:
         landscape = types.Resource(
             name=LANDSCAPE,
-            uri=_address(database, LANDSCAPE),
+            uri=address_of(database, LANDSCAPE),
             description="Which topics stand together, as Markdown",
             mime_type="text/markdown",
         )
@@ -228,7 +242,7 @@ def _templates(database: str) -> Callable[..., Awaitable[Any]]:
     async def templates(context: Any, parameters: Any) -> types.ListResourceTemplatesResult:
         template = types.ResourceTemplate(
             name="memory",
-            uri_template=_address(database, "{id}"),
+            uri_template=address_of(database, "{id}"),
             description="One memory, as Markdown",
             mime_type="text/markdown",
         )
@@ -251,7 +265,7 @@ def _reading(
             work = partial(as_markdown, assistant, unquote(id_))
             if id_ == LANDSCAPE:
                 work = partial(landscape_markdown, assistant)
-            text = await run(work, False)
+            text = whole(await run(work, False))
         except MemoryStoreError as error:
             raise _refused(str(error), parameters.uri) from None
         except Exception:  # noqa: BLE001 - its words may quote a memory
@@ -266,7 +280,7 @@ def _reading(
 
 def _refused(message: str, uri: str | None = None) -> MCPError:
     """The protocol's own refusal, which names the resource that was asked for."""
-    return MCPError(types.INVALID_PARAMS, message, {"uri": uri} if uri else None)
+    return MCPError(types.INVALID_PARAMS, in_short(message), {"uri": uri} if uri else None)
 
 
 async def _prompts(context: Any, parameters: Any) -> types.ListPromptsResult:

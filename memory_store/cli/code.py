@@ -234,7 +234,8 @@ def _impact_lines(found: CodeImpact) -> Iterator[str]:
         yield "nothing here depends on it"
     for hop in sorted({one.hops for one in found.files}):
         some = [one for one in found.files if one.hops == hop]
-        title = f"{hop} {'step' if hop == 1 else 'steps'} away: {_so_many(len(some), 'file')}"
+        away = f"{hop} {'step' if hop == 1 else 'steps'} away" if hop else "Where it is defined"
+        title = f"{away}: {_so_many(len(some), 'file')}"
         yield from _section(
             title, [f"{one.file}{':' + _numbers(one.lines) if one.lines else ''}" for one in some]
         )

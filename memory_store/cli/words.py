@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     "term", metavar="TERM...", nargs=-1, required=True, shell_complete=completed_by("words_begun")
 )
 @click.option("--collection", multiple=True, metavar="NAME", help="Only in this one (repeatable)")
-@click.option("--exact", is_flag=True, help="Spelled exactly so; opens what it must, and says so")
+@click.option(
+    "--exact", is_flag=True, help="Spelled so, in upper or lower case; says what it opened"
+)
 @json_option("Print an array as JSON")
 @click.pass_context
 def exists(

@@ -57,19 +57,19 @@ def _packed_cuts(root: Node, text: str, lines: list[int]) -> list[int]:
     def size(first: int, row: int) -> int:
         return lines[min(row, len(lines) - 1)] - first
 
-    def walk(nodes: Iterable[Node], depth: int = 0) -> None:
+    def walk(nodes: Iterable[Node], depth: int = 0, head: int = -1) -> None:
         nonlocal at
         for top, bottom, node in _groups(nodes):
             end = bottom + 1
             if size(at, end) <= CHUNK_CHARACTERS:
                 continue
             start = lines[top]
-            if start > at:
+            large = size(start, end) > CHUNK_CHARACTERS
+            if start > at and not (large and at == head):  # the first lines of a class stay with it
                 cuts.append(start)
                 at = start
-            deeper = size(at, end) > CHUNK_CHARACTERS and depth < DEEPEST
-            if deeper and node.named_child_count:
-                walk(node.named_children, depth + 1)
+            if large and depth < DEEPEST:
+                walk(node.named_children, depth + 1, at)
 
     walk(root.named_children)
     return sorted(set(cuts))

@@ -103,7 +103,8 @@ class CodeOutline(Struct, frozen=True):
 
 
 class Dependant(Struct, frozen=True):
-    """A file that depends on what was asked, ``hops`` steps away; ``lines`` use its name."""
+    """A file that depends on what was asked, ``hops`` steps away (0: it defines the symbol and uses
+    it, too); ``lines`` use its name."""
 
     file: str
     hops: int

@@ -59,7 +59,8 @@ class SearchResult(Struct, frozen=True):
     first (with a token budget that one alone), and ``line``, ``end_line`` and ``symbol`` are the
     first one's; ``None`` for a note. ``last_author`` and ``last_changed`` (a day) are those of its
     last change, where it was imported with ``--blame``.
-    ``matches`` are those of a pattern (literal and structural searches), at most 200.
+    ``matches`` are those of a pattern (literal and structural searches), at most 200, with ``all``
+    10,000.
     ``superseded_by`` is the id of the memory that replaced it.
     ``title_highlights`` are as a passage's, in the title as :func:`memory_store.titles.shown_title`
     shows it. They are for a surface that marks them, and no column.

@@ -38,7 +38,7 @@ from memory_store.search.paging import coming
 from memory_store.search.query.analysis import Analysis, Blinding, filters, ranked_as_code
 from memory_store.search.query.holders import Holders
 from memory_store.search.query.language import option_filters
-from memory_store.search.query.patterns import PATTERNS, Pattern
+from memory_store.search.query.patterns import ALL_MATCHES, MOST_MATCHES, PATTERNS, Pattern
 from memory_store.search.query.plan import Plan, Search
 from memory_store.search.trace import Trace
 from memory_store.text.identifiers import CODE
@@ -79,7 +79,7 @@ def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple
     left = 0 if options.all_ else max(0, len(chosen) - MOST_CANDIDATES)
     chosen = chosen[: len(chosen) - left]
     with trace.stage(Open) as trying:
-        found, matches = _try(pattern, search, chosen, opening)
+        found, matches, cut = _try(pattern, search, chosen, opening)
         trying.opened, trying.matched = opening.opened, len(found)
     trace.order("pattern", found)
     literal = LiteralSearch(search, pattern.needed, candidates, chosen, found)
@@ -98,8 +98,17 @@ def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple
         matches=matches,
         opened=opening.opened,
         why=partial(why_literally, literal) if options.why else None,
-        degraded=(_left(left, narrowed=not pattern.needed.nothing),) if left else (),
+        degraded=(
+            *([_left(left, narrowed=not pattern.needed.nothing)] if left else []),
+            *([_cut(cut, all_=options.all_)] if cut else []),
+        ),
     )
+
+
+def _cut(cut: int, *, all_: bool) -> Degraded:
+    many = f"{cut:,} of these {'matches' if cut == 1 else 'match'} in more places than are listed"
+    most = f"{ALL_MATCHES:,} of each are the most" if all_ else "--all (all=1) lists them"
+    return Degraded(Code.LIMIT, f"{many}: {most}")
 
 
 def _left(left: int, *, narrowed: bool) -> Degraded:
@@ -113,25 +122,30 @@ def _left(left: int, *, narrowed: bool) -> Degraded:
 
 def _try(
     pattern: Pattern, search: Search, chosen: Sequence[Candidate], opening: Opening
-) -> tuple[list[Scored], dict[int, tuple[Match, ...]]]:
-    """Open candidates and try the pattern on each: those that match, and with what.
+) -> tuple[list[Scored], dict[int, tuple[Match, ...]], int]:
+    """Open candidates and try the pattern on each: those that match, with what those of this page
+    match, and of how many of these that is not all.
 
     The title of a note is tried, too; that of a repository's file is its name, and no text.
     """
+    most = ALL_MATCHES if search.options.all_ else MOST_MATCHES
     of_code = ranked_as_code(search.context)
     keep = conditions(search.analysis.parsed, search.options.conditions, search.trace)
-    found, matched = [], {}
+    found, matched, cut = list[Scored](), dict[int, tuple[Match, ...]](), 0
     for some in _batches(chosen):
         for one in opening.open(some):
             titled = of_code is None or not of_code[one.candidate.ordinal]
-            matches = pattern.found(one.opened, titled=titled)
+            shown = len(matched) < search.options.limit and search.plan.keeps(one.candidate.ordinal)
+            matches = pattern.found(one.opened, titled=titled, most=most + 1 if shown else 1)
             if matches is None:
                 search.trace.drop(one.opened.id, "the pattern matches nothing in it")
             elif keep is None or keep(one.opened):
                 found.append(one._replace(score=MATCH))
-                matched[one.candidate.ordinal] = matches
+                if shown:
+                    matched[one.candidate.ordinal] = matches[:most]
+                    cut += len(matches) > most
         opening.close_all_but(one.candidate.ordinal for one in found)
-    return found, matched
+    return found, matched, cut
 
 
 def _batches(candidates: Sequence[Candidate]) -> Iterator[list[Candidate]]:

@@ -40,6 +40,16 @@ def test_a_function_stays_whole_with_its_comment_and_decorator() -> None:
     assert all(any(part in one for one in held) for part in parts)
 
 
+@pytest.mark.parametrize("about", ["", '    """' + "What is shut.\n" * 130 + '    """\n'])
+def test_the_first_line_of_a_class_stays_with_what_it_begins(about: str) -> None:
+    members = "".join(f"    def get_{n}(self):\n        return {n}\n\n" for n in range(60))
+    text = f"def before():\n    pass\n\n\nclass Box(Lid):\n{about}{members}"
+    first, second, *_ = (text[start:end] for start, end in code_chunks(text, "python"))
+    assert first == "def before():\n    pass\n\n\n"
+    assert second.startswith("class Box(Lid):\n")
+    assert len(second) > CHUNK_CHARACTERS / 2
+
+
 SOURCES = {
     "python": ("class Box:\n    def open(self):\n        pass\n", ["Box", "Box.open"]),
     "javascript": ("class Box { open() {} }\nconst shut = () => 1\n", ["Box", "Box.open", "shut"]),

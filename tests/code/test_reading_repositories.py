@@ -174,6 +174,8 @@ def test_who_depends_on_a_symbol_uses_its_name_and_can_mean_it(shop: MemoryStore
     assert (found.kind, found.starts) == ("symbol", ("src/shop/keys.py", "web/turn.js"))
     direct = {one.file: one.lines for one in found.files if one.hops == 1}
     assert direct == {"src/shop/boxes.py": (14, 19), "web/open.js": (1, 2)}
+    (inside, *_) = shop.code.impact("ZanzibarBox").files
+    assert (inside.file, inside.hops, inside.lines) == ("src/shop/boxes.py", 0, (22,))
     with pytest.raises(NotFoundError, match="no file and no symbol 'nowhere'"):
         shop.code.impact("nowhere")
     with pytest.raises(BadInputError, match="from 1 to 10"):
@@ -436,8 +438,27 @@ def test_a_result_shows_the_lines_that_use_the_whole_name(store: MemoryStore) ->
     meta = {"language": "python"}
     store.add_many([MemoryDraft(text, type="code", ref="a.py", metadata=meta)], embed=False)
     (row,) = store.search("open_lid", mode="keyword").rows
-    assert (row.line, row.symbol) == (3, "Zanzibar.push")
+    assert (row.line, row.symbol) == (1, "Zanzibar.push")
     assert [row.preview[start:end] for start, end in row.passages[0].highlights] == ["open_lid"]
+
+
+def test_a_passage_is_chosen_and_named_by_the_words_that_names_are_made_of(
+    store: MemoryStore,
+) -> None:
+    filler = "        step = 1\n" * 90
+    text = (
+        f'class Zanzibar:\n    """Kept in signed cookies."""\n\n    def push(self):\n{filler}\n'
+        f"class ZanzibarCookies(Zanzibar):\n    def signing_key(self):\n{filler}"
+    )
+    meta = {"language": "python"}
+    store.add_many([MemoryDraft(text, type="code", ref="a.py", metadata=meta)], embed=False)
+    for query, symbol in (
+        ("where are zanzibar cookies signed", "ZanzibarCookies"),
+        ("signing_key", "ZanzibarCookies.signing_key"),
+        ("push", "Zanzibar.push"),
+    ):
+        (row,) = store.search(query, mode="keyword").rows
+        assert row.symbol == symbol
 
 
 CALLS = (("one", "lid"), ("open_lid", "open_lid"), ("two", "other"), ("three", "open_lid"))

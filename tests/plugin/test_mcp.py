@@ -99,23 +99,6 @@ async def test_a_reader_searches_and_reads(served: Served) -> None:
     assert len(served.store.list()) == 3
 
 
-async def test_a_client_over_http_is_offered_no_subscription(served: Served) -> None:
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
-    wanted = {"notifications": {"resourceSubscriptions": ["memory://notes/landscape"]}}
-    answers = []
-    for method, more in (("server/discover", {}), ("subscriptions/listen", wanted)):
-        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta, **more}}
-        said = {"MCP-Protocol-Version": "2026-07-28", "MCP-Method": method}
-        answers.append((await post(served, "bob", message, **said)).json())
-    offered, refused = answers
-    assert not offered["result"]["capabilities"]["resources"].get("subscribe")
-    assert "Method not found" in refused["error"]["message"]
-
-
 async def test_a_writer_adds_and_changes_and_bears_its_name(served: Served) -> None:
     async with connected(served, "root") as session:
         new = await session.call_tool("memory_add", {"memories": [{"text": "Bins on Tuesday"}]})

@@ -244,6 +244,21 @@ def test_a_narrowed_search_finds_what_opening_everything_finds(
     assert {row.id for row in narrowed.rows} == {row.id for row in every.rows}
 
 
+def test_more_matches_than_are_listed_are_told_and_all_lists_them(store: MemoryStore) -> None:
+    text = "".join(f"weir {number}\n" for number in range(250))
+    store.add_many([MemoryDraft(text, title="many"), MemoryDraft("weir 7", title="one")])
+    answer = store.search(r"/weir \d+/", mode="literal")
+    assert sorted(len(row.matches) for row in answer.rows) == [1, 200]
+    (said,) = answer.degraded
+    assert "1 of these matches in more places than are listed: --all (all=1) lists them" in said
+    answer = store.search(r"/weir \d+/", mode="literal", all=True)
+    (found,) = (row.matches for row in answer.rows if len(row.matches) > 1)
+    assert [(one.line, one.column, one.text) for one in found] == [
+        (number + 1, 1, f"weir {number}") for number in range(250)
+    ]
+    assert answer.degraded == ()
+
+
 def test_a_vault_of_before_trigrams_opens_more_until_it_is_indexed_again(
     tmp_path: Path, tiny_model: Path
 ) -> None:

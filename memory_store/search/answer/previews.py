@@ -20,6 +20,7 @@ from memory_store.text.chunks import Span
 from memory_store.text.identifiers import CODE
 
 if TYPE_CHECKING:
+    from memory_store.code.definitions import Definition
     from memory_store.code.symbols import FileSymbols
 
 EXPAND_STANDARD = 3  # Gnosis, "Preview Generation": the top 3 results
@@ -39,7 +40,9 @@ _SENTENCE_END = re.compile(rf"[.!?…][\"')\]”»]?(?=\s)|[。！？]|(?<=\S)(?
 _NUMBER = re.compile(r"[ \t]*\d+\.")  # of a list, which is no sentence
 
 _LAST_HEADING = re.compile(r"\n#{1,6} [^\n]*\Z")
-_HEADING = re.compile(r"\s*#{1,6}[ \t]++([^\n]*+)\n(?:[ \t]*\n)*(?=[ \t]*\S)")
+_FIRST_LINE = re.compile(
+    r"\s*(?:#{1,6}[ \t]++)?([^\n]*+)\n(?:(?:=+|-+)[ \t]*\n)?(?:[ \t]*\n)*(?=[ \t]*\S)"
+)
 
 
 class Marker(Protocol):
@@ -51,6 +54,10 @@ class Marker(Protocol):
 
     def met(self, text: str) -> set[str]:
         """What of it stands in a text, each once."""
+        ...
+
+    def called(self, name: str) -> set[str]:
+        """What of it is in the name of a definition."""
         ...
 
     def most(self, text: str) -> float:
@@ -108,7 +115,8 @@ def _code_preview(
     """The chunk with most of what is asked, whole; in the name of a definition it counts again.
 
     Longer words count for more: a compound name is rarer than its parts. The next best follow, as
-    far as they hold any of it.
+    far as they hold any of it. Its symbol is the definition in it whose name says most of what is
+    asked, else the one around what matches.
     """
     from memory_store.code.chunks import line_of  # few answers show code
     from memory_store.code.definitions import enclosing
@@ -116,10 +124,12 @@ def _code_preview(
 
     text = memory.text
     chunks, found = layout(text, str(memory.metadata["language"]), known)
-    named = [(one.start, words) for one in found if (words := matcher.met(one.name))]
+    named = [(one, words) for one in found if (words := matcher.called(one.name))]
     each = []
     for chunk in chunks or [Span(0, len(text))]:
-        inside = set[str]().union(*(words for at, words in named if chunk.start <= at < chunk.end))
+        inside = set[str]().union(
+            *(words for one, words in named if chunk.start <= one.start < chunk.end)
+        )
         again = sum(map(len, inside))
         each.append((matcher.most(text[chunk.start : chunk.end]) + again, again, chunk))
     best: list[tuple[tuple[int, int, int], Span]] = []
@@ -133,16 +143,26 @@ def _code_preview(
             own = (weight, len(matcher.spans(part)), -chunk.start)
             best = sorted([*best, (own, chunk)], reverse=True)[:passages]
 
+    def told(one: Definition) -> int:
+        return sum(map(len, matcher.called(one.name)))
+
     def passage(chunk: Span) -> Passage:
         part = text[chunk.start : chunk.end].lstrip("\n")
         start = chunk.end - len(part)
         end = start + len(part.rstrip())
+        spans = matcher.spans(part)
         around = enclosing(found, start, end, text)
+        if spans:  # narrower, where all that matches stands in one
+            inner = enclosing(found, start + spans[0][0], start + spans[-1][1])
+            if inner is not None and (around is None or _is_within(inner, around)):
+                around = inner
+        inside = [one for one, _ in named if chunk.start <= one.start < chunk.end]
+        around = max([*filter(None, [around]), *inside], key=told, default=None)
         return Passage(
             start,
             chunk.end,
             part,
-            tuple(matcher.spans(part)),
+            tuple(spans),
             line=line_of(text, start),
             end_line=line_of(text, end),
             symbol=around.path if around else None,
@@ -152,21 +172,25 @@ def _code_preview(
     return Preview(first, complete=len(first.text) == len(text), others=tuple(others))
 
 
-def after_heading(text: str, title: str, marks: Sequence[Sequence[int]] = ()) -> int:
-    """Where ``text`` goes on after a leading Markdown heading that only repeats ``title``, or after
-    the head of a mail that holds none of the ``marks``.
+def _is_within(inner: Definition, outer: Definition) -> bool:
+    return outer.start <= inner.start and inner.end <= outer.end
 
-    0 without such a heading, and where nothing follows it.
+
+def after_heading(text: str, title: str, marks: Sequence[Sequence[int]] = ()) -> int:
+    """Where ``text`` goes on after a first line that only repeats ``title``, as a heading or not,
+    or after the head of a mail that holds none of the ``marks``.
+
+    0 without such a line, and where nothing follows it.
     """
     mail = MAIL_HEAD.match(text)
     if mail is not None and mail.end() < len(text):
         return 0 if any(start < mail.end() for start, _ in marks) else mail.end()
-    found = _HEADING.match(text)
+    found = _FIRST_LINE.match(text)
     if found is None or not title.strip():
         return 0
     words = found[1].strip().rstrip("#").rstrip()
     said = {words.casefold(), heading_words(words).casefold()}
-    return found.end() if title.strip().casefold() in said else 0
+    return found.end() if title.strip().rstrip("…").casefold() in said else 0
 
 
 def expands(position: int, result: Scored, deep: bool) -> bool:

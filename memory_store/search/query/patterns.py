@@ -6,10 +6,12 @@ are never logged or quoted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Protocol
 
-from memory_store.code.chunks import line_of
 from memory_store.errors import BadInputError
 from memory_store.records import Match, Memory, base_type
 from memory_store.search.query.language import is_delimited
@@ -24,6 +26,7 @@ MOST_PATTERN = 1_000  # characters: more is a program, not a pattern
 BY_LINES = "(?m)"  # RE2 has no option for it
 MAX_MEMORY = 8 << 20  # bytes RE2 may take for one pattern
 MOST_MATCHES = 200  # marked in one text, and named of one memory
+ALL_MATCHES = 10_000  # named of one memory where all are asked for
 MOST_SHOWN = 2_000  # characters of a match
 LEAST_MARKED = 2  # characters
 MOST_NAMED = 4  # languages of a message
@@ -36,6 +39,8 @@ class Marks(Protocol):
 
     def met(self, text: str) -> set[str]: ...
 
+    def called(self, name: str) -> set[str]: ...
+
     def most(self, text: str) -> float: ...
 
     def densest(self, text: str, width: int) -> int | None: ...
@@ -47,9 +52,11 @@ class Pattern(Protocol):
     needed: Needs
     """What a memory that it matches is sure to hold."""
 
-    def found(self, memory: Memory, *, titled: bool) -> tuple[Match, ...] | None:
-        """What it matches in a memory, by its title, too, where that is no file's mere name
-        (``titled``); ``None`` where it matches nothing."""
+    def found(
+        self, memory: Memory, *, titled: bool, most: int = MOST_MATCHES
+    ) -> tuple[Match, ...] | None:
+        """What it matches in a memory, the first ``most``; by its title, too, where that is no
+        file's mere name (``titled``); ``None`` where it matches nothing."""
         ...
 
     def marker(self, matches: Sequence[Match]) -> Marks:
@@ -67,17 +74,14 @@ class PatternMarker:
         """Whether it is anywhere in a text."""
         return self._pattern.search(text) is not None
 
-    def spans(self, text: str) -> list[tuple[int, int]]:
-        found = []
-        for match in self._pattern.finditer(text):
-            if match.end() > match.start():
-                found.append(match.span())
-            if len(found) >= MOST_MATCHES:
-                break
-        return found
+    def spans(self, text: str, most: int = MOST_MATCHES) -> list[tuple[int, int]]:
+        spans = (match.span() for match in self._pattern.finditer(text))
+        return [*islice((one for one in spans if one[0] < one[1]), most)]
 
     def met(self, text: str) -> set[str]:
         return {text[start:end] for start, end in self.spans(text)}
+
+    called = met
 
     def most(self, text: str) -> float:
         return len(text)  # what it matches does not overlap
@@ -95,11 +99,14 @@ class Expression:
         source, self._marker = compiled(query)
         self.needed = needs(source)
 
-    def found(self, memory: Memory, *, titled: bool) -> tuple[Match, ...] | None:
-        spans, tried = self._marker.spans(memory.text), [memory.text, memory.title][: 1 + titled]
+    def found(
+        self, memory: Memory, *, titled: bool, most: int = MOST_MATCHES
+    ) -> tuple[Match, ...] | None:
+        spans = self._marker.spans(memory.text, most)
+        tried = [memory.text, memory.title][: 1 + titled]
         if not spans and not any(map(self._marker.matches, tried)):
             return None
-        return tuple(match_at(memory.text, *span) for span in spans)
+        return tuple(matches_at(memory.text, spans))
 
     def marker(self, matches: Sequence[Match]) -> PatternMarker:
         return self._marker
@@ -128,16 +135,18 @@ class Structure:
         words = words_of(literal_part(query))
         self.needed = Needs(frozenset(word.text for word in words))
 
-    def found(self, memory: Memory, *, titled: bool) -> tuple[Match, ...] | None:
+    def found(
+        self, memory: Memory, *, titled: bool, most: int = MOST_MATCHES
+    ) -> tuple[Match, ...] | None:
         if base_type(memory.type) != CODE:
             return None
         language = str(memory.metadata.get("language", ""))
         if self._language not in (None, language):
             return None
-        nodes = self._pattern.matches(memory.text, language, MOST_MATCHES)
-        return (
-            tuple(match_at(memory.text, one.start, one.end, one.captures) for one in nodes) or None
-        )
+        nodes = self._pattern.matches(memory.text, language, most)
+        places = [(one.start, one.end) for one in nodes]
+        captured = [one.captures for one in nodes]
+        return tuple(matches_at(memory.text, places, captured)) or None
 
     def _refuse_unclosed(self) -> None:
         """Grammars that take nearly any text would take half a pattern, too, and match nothing."""
@@ -146,7 +155,7 @@ class Structure:
         source = self._pattern.source
         place = unclosed(source) if self._language in (None, *STRICT) else None
         if place is not None:
-            at = match_at(source, place, place + 1)
+            (at,) = matches_at(source, [(place, place + 1)])
             raise BadInputError(
                 f"q: this pattern does not close the {at.text} in line {at.line}, column "
                 f"{at.column}; $$$ stands for any number of parts, as in f($$$)",
@@ -170,7 +179,7 @@ class Structure:
         return f"as {self._language}{where}{can}"
 
     def marker(self, matches: Sequence[Match]) -> TextMarker:
-        return TextMarker([one.text for one in matches])
+        return TextMarker([one.text for one in matches[:MOST_MATCHES]])
 
 
 class TextMarker:
@@ -196,6 +205,8 @@ class TextMarker:
     def met(self, text: str) -> set[str]:
         return {text[start:end] for start, end in self.spans(text)}
 
+    called = met
+
     def most(self, text: str) -> float:
         return len(text)  # what it matches does not overlap
 
@@ -211,12 +222,14 @@ PATTERNS: dict[str, Callable[[str, str | None], Pattern]] = {
 """Mode → what makes its pattern of a query and a language."""
 
 
-def match_at(text: str, start: int, end: int, captures: dict[str, str] | None = None) -> Match:
-    """A match by its place: lines and columns count from 1."""
-    line_start = text.rfind("\n", 0, start) + 1
-    return Match(
-        line_of(text, start), start - line_start + 1, text[start:end][:MOST_SHOWN], captures or {}
-    )
+def matches_at(
+    text: str, places: Sequence[tuple[int, int]], captures: Sequence[dict[str, str]] = ()
+) -> Iterator[Match]:
+    """Matches by their places: lines and columns count from 1."""
+    lines = [0, *(one.end() for one in re.finditer("\n", text))] if places else []
+    for (start, end), held in zip(places, captures or repeat({}), strict=False):
+        line = bisect_right(lines, start)
+        yield Match(line, start - lines[line - 1] + 1, text[start:end][:MOST_SHOWN], held)
 
 
 def compiled(query: str) -> tuple[str, PatternMarker]:

@@ -10,8 +10,9 @@ import re
 from collections.abc import Sequence
 from functools import cache, cached_property
 
+from memory_store.code.facts import NAMES_LANGUAGE
 from memory_store.text.identifiers import CODE, identifiers, name_terms
-from memory_store.text.tokens import term, words_of_terms
+from memory_store.text.tokens import name_stems, term, words_of_terms
 from memory_store.text.words import Word
 
 _BEHIND_NAME = re.compile(r"[^A-Za-z0-9_]")
@@ -42,6 +43,9 @@ class WordMatcher:
             self._stems |= {part for word in words for part in name_terms(word)}
             terms = [name_terms(name.text) for name in identifiers(text)]
             self._stems |= {whole for whole, *parts in terms if parts}
+        self._name_stems = frozenset(
+            stem for word in words for stem in name_stems(word, NAMES_LANGUAGE)
+        )
         self._met: dict[str, tuple[str, ...]] = {}  # a name of code → what of the query is in it
 
     @cached_property
@@ -66,6 +70,10 @@ class WordMatcher:
         met = {found for _, found in self._word_spans(text)}
         met.update(f"phrase {n}" for n, p in enumerate(self._phrases) if p.search(text))
         return met
+
+    def called(self, name: str) -> set[str]:
+        """What of the query is in the name of a definition: words, and stems of words."""
+        return self.met(name).union(self._name_stems.intersection(name_stems(name, NAMES_LANGUAGE)))
 
     def most(self, text: str) -> float:
         """At most so many characters have these together."""

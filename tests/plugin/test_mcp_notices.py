@@ -1,0 +1,239 @@
+"""Change notices over HTTP: a stream for each request, settled anew before each notice, bounded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from memory_store.assistants import allowance, changes
+
+from .conftest import ONE, THREE, Filled, Served
+from .test_mcp import SENDING, TOKENS, with_tokens
+
+pytest.importorskip("mcp", reason="the extra mcp is not installed")
+NEWER, OLDER = "2026-07-28", "2025-11-25"
+LISTEN = "subscriptions/listen"
+LANDSCAPE = "memory://notes/landscape"
+
+
+@pytest.fixture
+async def served(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
+    """A Datasette that looks at its vault twenty times in a second."""
+    monkeypatch.setattr(changes, "LOOK_SECONDS", 0.05)
+    found = await with_tokens(filled, monkeypatch, allow={key: {"id": [*TOKENS]} for key in RIGHTS})
+    yield found
+    found.vault.lock()
+
+
+RIGHTS = ("hybrid-search", "hybrid-decrypt", "hybrid-write")
+
+
+class Stream:
+    """What one request was answered, message by message, until its client closes it."""
+
+    def __init__(self) -> None:
+        self.messages: asyncio.Queue[Any] = asyncio.Queue()
+        self.closed, self.ended, self.status = asyncio.Event(), asyncio.Event(), 0
+
+    async def send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+        for line in message.get("body", b"").decode().splitlines():
+            if line.startswith(("data: {", "{")):
+                await self.messages.put(json.loads(line.removeprefix("data: ")))
+
+    async def heard(self) -> Any:
+        return await asyncio.wait_for(self.messages.get(), 20)
+
+    async def changed(self) -> str:
+        """The address of the next resource that is said to have changed."""
+        message = await self.heard()
+        assert message["method"] == "notifications/resources/updated", message
+        return str(message["params"]["uri"])
+
+    async def end(self) -> Any:
+        """The last message of a stream that its server ends."""
+        await asyncio.wait_for(self.ended.wait(), 20)
+        return [self.messages.get_nowait() for _ in range(self.messages.qsize())][-1]
+
+
+def asked(actor: str, addresses: Sequence[str], version: str, method: str) -> tuple[Any, bytes]:
+    """The scope and the body of a request."""
+    prefix = "io.modelcontextprotocol/"
+    meta = {f"{prefix}protocolVersion": version, f"{prefix}clientCapabilities": {}}
+    meta |= {f"{prefix}clientInfo": {"name": "test", "version": "1"}}
+    wanted: dict[str, Any] = {}
+    if addresses:
+        wanted = {"notifications": {"resourceSubscriptions": [*addresses]}}
+    if method == "initialize":
+        about = {"name": "test", "version": "1"}
+        wanted = {"protocolVersion": version, "capabilities": {}, "clientInfo": about}
+    said = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**wanted, "_meta": meta}}
+    headers = {
+        **SENDING,
+        "Host": "localhost",
+        "Content-Type": "application/json",
+        "Authorization": f"Bearer {TOKENS[actor]}",
+        "MCP-Protocol-Version": version,
+        "MCP-Method": method,
+    }
+    path = "/-/hybrid/mcp"
+    scope = {"type": "http", "http_version": "1.1", "method": "POST", "scheme": "http"}
+    scope |= {"path": path, "raw_path": path.encode(), "query_string": b""}
+    scope |= {"headers": [(name.lower().encode(), one.encode()) for name, one in headers.items()]}
+    return scope, json.dumps(said).encode()
+
+
+@asynccontextmanager
+async def listening(
+    served: Served,
+    actor: str,
+    *addresses: str,
+    version: str = NEWER,
+    method: str = LISTEN,
+) -> AsyncIterator[Stream]:
+    scope, body = asked(actor, addresses, version, method)
+    waiting, stream = [{"type": "http.request", "body": body}], Stream()
+
+    async def receive() -> Any:
+        if waiting:
+            return waiting.pop()
+        await stream.closed.wait()
+        return {"type": "http.disconnect"}
+
+    async def asking() -> None:
+        try:
+            await served.datasette.app()(scope, receive, stream.send)
+        finally:
+            stream.ended.set()
+
+    task = asyncio.create_task(asking())
+    try:
+        yield stream
+    finally:
+        stream.closed.set()
+        await asyncio.wait_for(task, 20)
+
+
+async def begun(stream: Stream) -> None:
+    """It is acknowledged first."""
+    assert (await stream.heard())["method"] == "notifications/subscriptions/acknowledged"
+
+
+@pytest.mark.parametrize(("version", "offered"), [(NEWER, True), (OLDER, False)])
+async def test_it_is_offered_where_the_protocol_has_a_stream_for_it(
+    served: Served, version: str, offered: bool
+) -> None:
+    method = "server/discover" if offered else "initialize"
+    async with listening(served, "bob", version=version, method=method) as stream:
+        capabilities = (await stream.heard())["result"]["capabilities"]
+    assert bool(capabilities["resources"].get("subscribe")) is offered
+    async with listening(served, "bob", LANDSCAPE, version=version) as stream:
+        answer = await stream.heard()
+    assert ("Method not found" in answer.get("error", {}).get("message", "")) is not offered
+
+
+async def test_who_listens_hears_what_changed_and_of_no_memory_that_is_not_theirs(
+    served: Served,
+) -> None:
+    served.store.collections.create("closed", owner="wanda")
+    diary = served.store.add("A diary about plums", collection="closed").id
+    addresses = [f"memory://notes/{one}" for one in (ONE, diary)]
+    async with listening(served, "bob", *addresses, LANDSCAPE) as stream:
+        await begun(stream)
+        served.store.edit(diary, text="Plums are ripe")
+        served.store.edit(THREE, text="Named by nobody")
+        assert await stream.changed() == LANDSCAPE
+        served.store.edit(ONE, text="The spare key hangs in the shed")
+        assert {await stream.changed(), await stream.changed()} == {LANDSCAPE, addresses[0]}
+        assert stream.messages.empty()
+
+
+async def test_a_role_that_is_taken_away_is_gone_for_the_next_notice(served: Served) -> None:
+    closed = served.store.collections.create("closed", owner="wanda")
+    served.store.collections.change_members(closed.id, {"alice": "reader"})
+    diary = served.store.add("A diary about plums", collection="closed").id
+    address = f"memory://notes/{diary}"
+    async with listening(served, "alice", address) as stream:
+        await begun(stream)
+        served.store.edit(diary, text="Plums are ripe")
+        assert await stream.changed() == address
+        served.store.collections.change_members(closed.id, remove=["alice"])
+        assert await stream.changed() == address, "it is gone from what she may read"
+        served.store.edit(diary, text="Plums are eaten")
+        await asyncio.sleep(0.3)
+        assert stream.messages.empty()
+
+
+@pytest.mark.parametrize("ends", ["locked", "revoked", "old"])
+async def test_a_stream_ends(served: Served, monkeypatch: pytest.MonkeyPatch, ends: str) -> None:
+    if ends == "old":
+        monkeypatch.setattr(changes, "LIFE_SECONDS", 0.3)
+    async with listening(served, "bob", f"memory://notes/{ONE}") as stream:
+        await begun(stream)
+        if ends == "locked":
+            served.vault.lock()
+        if ends == "revoked":
+            forget_tokens(served.datasette)
+        assert "result" in await stream.end()
+
+
+def forget_tokens(datasette: Any) -> None:
+    whole = getattr(datasette, "config", None) or datasette._metadata_local
+    whole["plugins"]["datasette-auth-tokens"]["tokens"].clear()
+
+
+async def test_a_client_that_stopped_reading_is_given_up(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "LIFE_SECONDS", 0.3)
+    monkeypatch.setattr(changes, "GRACE_SECONDS", 0.2)
+    stuck = asyncio.Event()
+
+    async def send(self: Stream, message: Any) -> None:
+        if b"resources/updated" in message.get("body", b""):
+            stuck.set()
+            await asyncio.sleep(60)
+
+    monkeypatch.setattr(Stream, "send", send)
+    async with listening(served, "bob", LANDSCAPE) as stream:
+        await asyncio.sleep(0.15)
+        served.store.add("A note")
+        await asyncio.wait_for(stuck.wait(), 20)
+        stream.closed.set()
+        await asyncio.wait_for(stream.ended.wait(), 20)
+
+
+async def test_one_actor_has_some_streams_and_shuts_no_other_out(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(allowance, "STREAMS", 2)
+    async with listening(served, "bob", LANDSCAPE) as one:
+        async with listening(served, "bob", LANDSCAPE) as two:
+            await begun(one)
+            await begun(two)
+            async with listening(served, "bob", LANDSCAPE) as three:
+                assert "too many streams" in (await three.heard())["error"]["message"]
+            async with listening(served, "alice", LANDSCAPE) as hers:
+                await begun(hers)
+        async with listening(served, "bob", LANDSCAPE) as again:
+            await begun(again)
+
+
+async def test_a_stream_is_of_some_addresses_and_counted_as_a_call(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [f"memory://notes/{number}" for number in range(101)]
+    async with listening(served, "bob", *many) as stream:
+        assert "at most 100" in (await stream.heard())["error"]["message"]
+    monkeypatch.setattr(allowance, "CALLS", 2)
+    for calls in range(3):
+        async with listening(served, "alice", LANDSCAPE) as stream:
+            first = await stream.heard()
+            assert ("error" in first) is (calls == 2), first
+            assert calls < 2 or "Go on in" in first["error"]["message"]
