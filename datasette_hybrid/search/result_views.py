@@ -144,7 +144,9 @@ def results(
         if readable:
             title = marked(row.shown_title or "Untitled", row.title_highlights)
             best = row.passages[0] if row.passages else Passage(0, len(row.preview), row.preview)
-            first = _excerpt(best, row.title, is_code, row.ref or row.title if is_code else "")
+            first = _excerpt(
+                best, row.shown_title, is_code, row.ref or row.title if is_code else ""
+            )
         views.append(
             ResultView(
                 row=row,

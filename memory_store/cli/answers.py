@@ -6,6 +6,7 @@ Boundary: titles, topics and previews are untrusted text; all of it passes
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -42,6 +43,7 @@ FIGURE_CELLS = 160  # of one figure: two lines of a terminal; --json has all of 
 INDENT = "    "
 PREVIEW_LINES = 3
 MATCHES_SHOWN = 8  # of a pattern, in one file
+SENTENCE_END = re.compile(r"[.!?…:;。！？][\"')\]”»]*\Z")
 LEAD = 40  # cells of context before the first highlighted word
 
 
@@ -263,7 +265,8 @@ def preview_words(row: SearchResult) -> list[Word]:
     if not row.passages:
         return marked_words(row.preview, ())
     passage = row.passages[0]
-    start = after_heading(passage.text, row.title, passage.highlights)
+    title = shown_title(row.title, row.preview, passage.start)
+    start = after_heading(passage.text, title, passage.highlights)
     moved = [(first - start, end - start) for first, end in passage.highlights if first >= start]
     words = marked_words(*without_marks(passage.text[start:], moved))
     before = [Word("…", False)] if passage.start else []
@@ -272,7 +275,8 @@ def preview_words(row: SearchResult) -> list[Word]:
 
 
 def marked_words(text: str, highlights: Sequence[tuple[int, int]]) -> list[Word]:
-    """``text`` split at white space into printable words, a dot between lines that stand apart.
+    """``text`` split at white space into printable words, a dot between lines that stand apart, and
+    after a paragraph that is no sentence.
 
     ``highlights`` are character spans of ``text``; a word is marked when one of them touches it.
     Items of lists begin with their own sign.
@@ -285,7 +289,8 @@ def marked_words(text: str, highlights: Sequence[tuple[int, int]]) -> list[Word]
     at = 0
     for piece in text.split():
         before, at = at, text.index(piece, at)
-        if words and text.count("\n", before, at) == 1 and not ITEM.match(text, at):
+        lines = text.count("\n", before, at) if words and not ITEM.match(text, at) else 0
+        if lines == 1 or (lines and not SENTENCE_END.search(words[-1].text)):
             words.append(Word("·", False))
         shown = printable_line(piece)
         if shown:

@@ -118,7 +118,7 @@ class Progress:
         self._announced = True
         self.clear()
         click.echo(
-            f"{memories:,} memories can be searched by words and topics now.\n"
+            f"{memories:,} memories can be searched by words and topics now, in another terminal.\n"
             "Next, search by meaning: they are embedded, the newest first. That takes most of the "
             "time.\n" + (KEPT_OPEN if kept_open else STOP_IT),
             err=True,

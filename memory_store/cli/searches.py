@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from memory_store.cli.options import (
     SCOPE,
@@ -16,7 +17,9 @@ from memory_store.cli.options import (
 )
 from memory_store.cli.rows import write_answer, write_json, write_rows
 from memory_store.cli.search import QueryCommand, show_answer
+from memory_store.cli.serve import FIRST_PORT, HERE
 from memory_store.cli.terminal import columns, here_only, printable_line, shortened
+from memory_store.keeper.served import served_at
 from memory_store.records import HOLDER, search_request
 
 if TYPE_CHECKING:
@@ -88,15 +91,18 @@ def save(
 
 @vault_command(group=searches)
 @click.argument("name")
+@request_options("limit")
 @actor_option
 @row_options("Print the object of the JSON API")
-def run(store: MemoryStore, name: str, actor: str, form: str) -> None:
+def run(store: MemoryStore, name: str, limit: int | None, actor: str, form: str) -> None:
     """Search by a saved search. NAME is its name or its id.
 
     \b
     memory-store searches run "open tasks"
+    memory-store searches run "open tasks" -n 30
     """
-    show_answer(store, store.searches.find(actor, name).request(), form)
+    asked = store.searches.find(actor, name).request()
+    show_answer(store, asked if limit is None else replace(asked, limit=limit), form)
 
 
 @vault_command(group=searches)
@@ -140,9 +146,10 @@ def feed(store: MemoryStore, name: str, end: bool, actor: str, as_json: bool) ->
     memory-store searches feed todo
     memory-store searches feed todo --end
 
-    A feed reader asks Datasette for it with any user name and the token as password. It opens that
-    feed alone, which holds what the actor may see then, while the vault is open. Made again, the
-    token of before opens nothing.
+    The addresses are those of the running memory-store serve, else of its usual port. In another
+    Datasette put that one's in place. A feed reader asks with any user name and the token as
+    password. It opens that feed alone, which holds what the actor may see then, while the vault is
+    open. Made again, the token of before opens nothing.
     """
     if end:
         saved = store.searches.end_feed(actor, name)
@@ -150,13 +157,15 @@ def feed(store: MemoryStore, name: str, end: bool, actor: str, as_json: bool) ->
         return
     here_only("a feed")  # whose token is good after the keeper's end
     saved, token = store.searches.make_feed(actor, name)
-    base = f"/{store.path.stem}/-/hybrid/feeds/{saved.id}"
+    below = f"/-/hybrid/feeds/{saved.id}"
     if as_json:
+        base = f"/{store.path.stem}{below}"
         paths = {"atom": f"{base}.atom", "json": f"{base}.json"}
         write_json({**saved.as_dict(), **paths, "token": token})
         return
-    click.echo(f"Atom:      {printable_line(base)}.atom")
-    click.echo(f"JSON Feed: {printable_line(base)}.json")
+    pages = served_at(str(store.path)) or f"http://{HERE}:{FIRST_PORT}/{store.path.stem}"
+    click.echo(f"Atom:      {printable_line(pages + below)}.atom")
+    click.echo(f"JSON Feed: {printable_line(pages + below)}.json")
     click.echo(f"Password, shown only this once (any user name): {token}")
 
 

@@ -109,7 +109,7 @@ def test_the_densest_stretch_wins_over_the_first_match() -> None:
 
 def test_short_lines_stand_apart_and_items_have_their_own_sign() -> None:
     lines = result_lines(result("milk\nbread\n- rope\n1. lamp\n\nThe rest."), 80, colour=False)
-    assert lines[-1].strip() == "milk · bread - rope 1. lamp The rest."
+    assert lines[-1].strip() == "milk · bread - rope 1. lamp · The rest."
 
 
 def test_a_heading_that_repeats_the_title_is_not_shown_twice() -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 from click.testing import Result
 from typing_commands import Vault, run
+
+from memory_store.keeper.served import announced
 
 
 def kept(vault: Vault, command: str, *words: str) -> Result:
@@ -61,3 +64,14 @@ def test_the_beginning_of_both_means_search(vault: Vault) -> None:
     whole, begun = (vault.json(name, "lease", "--mode", "keyword") for name in ("search", "sear"))
     assert begun["rows"] == whole["rows"]
     assert vault.run("se", "lease").exit_code == 2
+
+
+def test_a_feed_has_whole_addresses_and_a_search_another_length(vault: Vault) -> None:
+    assert kept(vault, "save", "rent", "lease").exit_code == 0
+    said = kept(vault, "feed", "rent").stdout
+    base = f"http://127.0.0.1:8001/{vault.path.stem}/-/hybrid/feeds/"
+    assert re.search(rf"Atom: +{re.escape(base)}[\w-]+\.atom\nJSON Feed: {re.escape(base)}", said)
+    with announced(str(vault.path), "http://127.0.0.1:8010/work"):
+        assert "http://127.0.0.1:8010/work/-/hybrid/feeds/" in kept(vault, "feed", "rent").stdout
+    found = json.loads(kept(vault, "run", "rent", "-n", "1", "--json").stdout)
+    assert len(found["rows"]) == 1

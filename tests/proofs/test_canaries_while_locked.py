@@ -78,6 +78,7 @@ def examples(ids: dict[str, str]) -> list[str]:
             *(f"{BASE}/code/{one}.json" for one in CODE),
             f"{BASE}/review",
             f"{BASE}/review.json",
+            f"{BASE}/first",
             f"{BASE}/exists",
             f"{BASE}/exists.json",
             f"{BASE}/words.json",

@@ -19,6 +19,7 @@ from memory_store.records import MemoryDraft, SearchRequest
 from memory_store.search import degraded, pipeline
 from memory_store.search.answer.previews import after_heading
 from memory_store.store import MemoryStore
+from memory_store.titles import shown_title
 
 
 def test_a_note_is_found_by_name_and_by_meaning(notes: MemoryStore) -> None:
@@ -446,3 +447,18 @@ def test_a_preview_of_mail_begins_with_the_message_or_where_its_head_answers(
         short.text.index("The bill"),
         0,
     ]
+
+
+@pytest.mark.parametrize(
+    "first", ["# Spare key", "Spare key", "Spare key\n=========", "## Spare key ##"]
+)
+def test_a_first_line_that_repeats_the_title_is_passed_over(first: str) -> None:
+    text = f"{first}\n\nHarper has it."
+    assert text[after_heading(text, "Spare key") :] == "Harper has it."
+    assert after_heading(text, "Spare") == 0
+
+
+def test_words_that_stand_for_a_title_are_not_repeated_and_something_is_left() -> None:
+    text = "Spare key\n\nHarper has it."
+    assert text[after_heading(text, shown_title("", text)) :] == "Harper has it."
+    assert after_heading("Spare key\n", "Spare key") == 0

@@ -40,7 +40,9 @@ _SENTENCE_END = re.compile(rf"[.!?…][\"')\]”»]?(?=\s)|[。！？]|(?<=\S)(?
 _NUMBER = re.compile(r"[ \t]*\d+\.")  # of a list, which is no sentence
 
 _LAST_HEADING = re.compile(r"\n#{1,6} [^\n]*\Z")
-_HEADING = re.compile(r"\s*#{1,6}[ \t]++([^\n]*+)\n(?:[ \t]*\n)*(?=[ \t]*\S)")
+_FIRST_LINE = re.compile(
+    r"\s*(?:#{1,6}[ \t]++)?([^\n]*+)\n(?:(?:=+|-+)[ \t]*\n)?(?:[ \t]*\n)*(?=[ \t]*\S)"
+)
 
 
 class Marker(Protocol):
@@ -175,20 +177,20 @@ def _is_within(inner: Definition, outer: Definition) -> bool:
 
 
 def after_heading(text: str, title: str, marks: Sequence[Sequence[int]] = ()) -> int:
-    """Where ``text`` goes on after a leading Markdown heading that only repeats ``title``, or after
-    the head of a mail that holds none of the ``marks``.
+    """Where ``text`` goes on after a first line that only repeats ``title``, as a heading or not,
+    or after the head of a mail that holds none of the ``marks``.
 
-    0 without such a heading, and where nothing follows it.
+    0 without such a line, and where nothing follows it.
     """
     mail = MAIL_HEAD.match(text)
     if mail is not None and mail.end() < len(text):
         return 0 if any(start < mail.end() for start, _ in marks) else mail.end()
-    found = _HEADING.match(text)
+    found = _FIRST_LINE.match(text)
     if found is None or not title.strip():
         return 0
     words = found[1].strip().rstrip("#").rstrip()
     said = {words.casefold(), heading_words(words).casefold()}
-    return found.end() if title.strip().casefold() in said else 0
+    return found.end() if title.strip().rstrip("…").casefold() in said else 0
 
 
 def expands(position: int, result: Scored, deep: bool) -> bool:
