@@ -44,12 +44,14 @@ class Passage(Struct, frozen=True):
 
 class Match(Struct, frozen=True):
     """What a pattern matched: where it begins (``line`` and ``column`` count from 1), the matched
-    text, and what the holes of a structural pattern stand for."""
+    text, what the holes of a structural pattern stand for, and the line it begins in, as it is
+    written (``context``, at most 200 characters around it)."""
 
     line: int
     column: int
     text: str
     captures: Mapping[str, str] = field(default_factory=dict)
+    context: str = ""
 
 
 class SearchResult(Struct, frozen=True):
