@@ -91,7 +91,9 @@ class Memory(llm.Toolbox):  # type: ignore[no-untyped-call]
         try:
             answer = self._assistant.call(tool, arguments)
         except MemoryStoreError as error:
-            answer = {"error": str(error)}
+            from memory_store.assistants.answers import in_short
+
+            answer = {"error": in_short(str(error))}
         return json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
 
 

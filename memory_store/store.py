@@ -414,9 +414,9 @@ class MemoryStore(Actions):
     def open_copy(self, path: str | Path) -> MemoryStore:
         """Another copy of this vault, opened with this one's key: for :meth:`sync_with_copy`.
 
-        Raises BadInputError where it is another vault, or its root key was replaced.
+        Raises BadInputError where it is another vault, or that key opens it no more.
         """
-        vault, other = self._opened.vault.whole_vault(), Path(path)
+        vault, other = self._opened.vault.whole_vault(), vault_path(path)
         with vault.gate.entered(), vault_faults(other):
             opened = open_again(vault, other)
         return MemoryStore(opened, embedder=self._opened.embedders.usual)

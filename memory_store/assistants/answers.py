@@ -7,6 +7,7 @@ Boundary: what memories say stands in fields for it (``title``, ``text``, ``prev
 
 # Annotations are not postponed: the schemas are made from them.
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -17,6 +18,8 @@ from msgspec.structs import replace
 from memory_store.text.token_count import tokens
 
 CUT = "to fit the budget"
+MOST_SAID = 1_000  # characters of an error
+HALF = MOST_SAID // 2 - 2
 
 Answer = TypeVar("Answer", bound=Struct)
 
@@ -42,6 +45,8 @@ class Result(Struct, frozen=True, omit_defaults=True):
     topics: Sequence[str] = ()
     collection: str = ""
     superseded_by: str = ""
+    by: str = ""
+    because: str = ""
 
 
 class Area(Struct, frozen=True, omit_defaults=True):
@@ -158,7 +163,27 @@ class Updated(Struct, frozen=True, omit_defaults=True):
 
 def size(answer: Any) -> int:
     """Tokens of an answer, or a part of one, as JSON: exactly where a library counts them."""
-    return tokens(msgspec.json.encode(answer).decode())
+    return tokens(as_json(answer))
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON. Half a surrogate pair, which a text may hold, is no character: ``?``."""
+    try:
+        return msgspec.json.encode(value).decode()
+    except UnicodeEncodeError:
+        plain = json.dumps(msgspec.to_builtins(value), ensure_ascii=False, separators=(",", ":"))
+        return whole(plain)
+
+
+def whole(text: str) -> str:
+    """A text without halves of surrogate pairs."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def in_short(message: str) -> str:
+    """The words of an error: what it quotes may be as long as a call."""
+    cut = message if len(message) <= MOST_SAID else f"{message[:HALF]} … {message[-HALF:]}"
+    return whole(cut)
 
 
 def within(answer: Answer, budget: int, lists: Sequence[str]) -> Answer:

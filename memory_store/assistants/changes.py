@@ -108,8 +108,14 @@ class Changes:
     ) -> types.EmptyResult:
         """Tell of one resource from now on, as protocols before have it."""
         address = str(parameters.uri)
-        if address not in self._subscribed and len(self._subscribed) < MOST_SUBSCRIBED:
-            await self._look()
+        if address not in self._subscribed:
+            if len(self._subscribed) >= MOST_SUBSCRIBED:
+                raise _refused(f"{MOST_SUBSCRIBED} subscriptions at most: give one up first")
+            try:
+                (await self._current()).spend(len(address))
+                await self._look()
+            except MemoryStoreError as error:
+                raise _refused(str(error)) from None
             tell = context.session.send_resource_updated
             self._subscribed[address] = partial(tell, address)
         return types.EmptyResult()

@@ -21,6 +21,7 @@ from mcp import MCPError
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
+from memory_store.assistants.answers import in_short, whole
 from memory_store.assistants.assistant import Assistant
 from memory_store.assistants.changes import Changes
 from memory_store.assistants.reads import DATA, as_markdown, landscape_markdown
@@ -212,7 +213,7 @@ async def _report_progress(session: Any) -> None:
 
 def _failed(message: str) -> types.CallToolResult:
     return types.CallToolResult(
-        content=[types.TextContent(type="text", text=message)], is_error=True
+        content=[types.TextContent(type="text", text=in_short(message))], is_error=True
     )
 
 
@@ -260,7 +261,7 @@ def _reading(
             work = partial(as_markdown, assistant, unquote(id_))
             if id_ == LANDSCAPE:
                 work = partial(landscape_markdown, assistant)
-            text = await run(work, False)
+            text = whole(await run(work, False))
         except MemoryStoreError as error:
             raise _refused(str(error), parameters.uri) from None
         except Exception:  # noqa: BLE001 - its words may quote a memory
@@ -275,7 +276,7 @@ def _reading(
 
 def _refused(message: str, uri: str | None = None) -> MCPError:
     """The protocol's own refusal, which names the resource that was asked for."""
-    return MCPError(types.INVALID_PARAMS, message, {"uri": uri} if uri else None)
+    return MCPError(types.INVALID_PARAMS, in_short(message), {"uri": uri} if uri else None)
 
 
 async def _prompts(context: Any, parameters: Any) -> types.ListPromptsResult:

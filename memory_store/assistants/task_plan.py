@@ -59,7 +59,7 @@ def ticked(text: str) -> str:
 
 def tick(text: str, steps: Collection[int]) -> str:
     """The text with those steps done, counted from 1. Raises BadInputError."""
-    there = len(STEP.findall(text))
+    there, steps = len(STEP.findall(text)), set(steps)
     wrong = [number for number in steps if not 1 <= number <= there]
     if wrong:
         raise BadInputError(

@@ -21,6 +21,7 @@ from memory_store.assistants.answers import (
     Updated,
     WereAdded,
     WereRead,
+    as_json,
 )
 from memory_store.assistants.arguments import (
     Add,
@@ -104,13 +105,16 @@ def call(assistant: Assistant, name: str, arguments: Mapping[str, Any] | None) -
             f"{name}: this connection may {RIGHTS[assistant.access]}. The user can allow more: "
             "memory-store mcp --write, or on a server the permission hybrid-write"
         )
-    assistant.spend(len(msgspec.json.encode(arguments)))
+    try:
+        assistant.spend(len(as_json(arguments).encode()))
+    except RecursionError:
+        raise BadInputError(f"{name}: arguments: lists in lists, too deep", "arguments") from None
     try:
         given = taken(tool.takes, arguments or {})
     except BadInputError as error:
         raise BadInputError(f"{name}: {error}", "arguments") from None
     try:
-        answer: dict[str, Any] = msgspec.to_builtins(tool.work(assistant, given))
+        answer: dict[str, Any] = msgspec.json.decode(as_json(tool.work(assistant, given)))
     except DeletedError as error:
         remedy = f"memory-store trash restore {error.memory_id}"
         raise NotFoundError(f"{error}. The user can put it back: {remedy}") from None

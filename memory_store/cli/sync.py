@@ -23,7 +23,7 @@ from memory_store.cli.options import (
 )
 from memory_store.cli.rows import write_answer
 from memory_store.cli.terminal import SHORT_ID, memories, printable_line
-from memory_store.cli.vault_argument import VaultCommand, database_argument
+from memory_store.cli.vault_argument import VaultCommand, VaultPath, database_argument
 from memory_store.configuration import typed_vault
 from memory_store.errors import (
     BadInputError,
@@ -62,7 +62,7 @@ class SyncCommand(VaultCommand):
 
 @click.command(cls=SyncCommand)
 @database_argument
-@click.argument("target", required=False, type=click.Path(path_type=Path))
+@click.argument("target", required=False, type=VaultPath())
 @click.option("--join", is_flag=True, help="Make DB, a new copy of the vault of that folder")
 @click.option("--no-embed", is_flag=True, help="Leave what arrives without vectors, for reindex")
 @click.option("--whole", is_flag=True, help="Write everything into the folder anew")
@@ -78,11 +78,12 @@ def sync(
     memory-store sync notes.db
     memory-store sync notes.db ~/Dropbox/notes --join
     memory-store sync notes.db /media/stick/notes.db
+    memory-store sync notes.db postgresql://ann@db.example/work
 
     TARGET is a folder that your devices share (Syncthing, Dropbox, a stick): sealed files go into
     it, and those of the others are read. Left out, it is the folder of the last time. Or it is
-    another copy of this vault. What you changed here and elsewhere is kept twice: "memory-store
-    review" shows both. What you deleted elsewhere goes to the trash.
+    another copy of this vault, in a file or a database. What you changed here and elsewhere is kept
+    twice: "memory-store review" shows both. What you deleted elsewhere goes to the trash.
 
     --join makes DB on a new device, with a key of the vault: its key file, passphrase or recovery
     code. --whole also takes this device's earlier files away, and with them what was deleted since.

@@ -6,6 +6,7 @@ are wiped when it closes.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
     from memory_store.session.source_process import SourceProcess
 
+LOOK_AGAIN = 60.0  # seconds after which the trash is looked at again for vectors
 ROWS_FOR_ONE = 500  # rows of the trash that are opened in the time of embedding one content
 FEW = 64  # contents that are looked for without a table of all
 WORTH_A_PROCESS = 1_000_000  # characters of source code at once: twice what starting one takes
@@ -182,8 +184,11 @@ class Indexer:
         """Take what was deleted from this collection and comes back, as by a change of branch."""
         if not missing or collection not in self._vault.keyring.openable():
             return
+        looked, there = self._vault.trashed.get((collection, fingerprint), (0.0, frozenset()))
+        if time.monotonic() < looked + LOOK_AGAIN and there.isdisjoint(missing):
+            return  # what another program deleted since is embedded anew, as any other
         with self._vault.reader().reading() as storage:
-            found = vectors_of(
+            found, tags = vectors_of(
                 storage,
                 self._vault.keyring,
                 collection,
@@ -191,6 +196,8 @@ class Indexer:
                 missing,
                 ROWS_FOR_ONE * len(missing),
             )
+        if tags is not None:
+            self._vault.trashed[collection, fingerprint] = time.monotonic(), frozenset(tags)
         for tag, (about, numbers) in found.items():
             vectors = np.frombuffer(numbers, np.float16).reshape(-1, about.dimensions)
             self._trashed[fingerprint, tag] = Windows(about.spans, vectors.copy())

@@ -53,7 +53,7 @@ class LimitedVault:
         self.gate, self.expansions = whole.gate, whole.expansions
         self.likenesses = whole.likenesses
         self.reader, self.writing, self.row_tags = whole.reader, whole.writing, whole.row_tags
-        self.kept_vectors = whole.kept_vectors
+        self.kept_vectors, self.trashed = whole.kept_vectors, whole.trashed
         self.adopt_model, self.first_warning = whole.adopt_model, whole.first_warning
         self.keyring = LimitedKeyring(whole.keyring, limits)
 

@@ -6,7 +6,7 @@ Boundary: secrets come in, an opened vault goes out; a root key is never handed 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from memory_store.crypto.keys import SecretKey
@@ -14,13 +14,23 @@ from memory_store.errors import BadInputError, MemoryStoreError, TamperedError
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import FAILING, FULL, FileAccess, plain_cause, sqlite3
 from memory_store.vault.keyring import ROOT_SETTING, WholeKeyring, root_generation
-from memory_store.vault.opened_slots import OpenedSlot, is_cheap, open_root, strengthened
+from memory_store.vault.opened_slots import (
+    OpenedSlot,
+    is_cheap,
+    open_root,
+    reopened,
+    strengthened,
+)
 from memory_store.vault.settings import Settings, read_settings, read_vault_id
-from memory_store.vault.slots import Secret
+from memory_store.vault.slots import OWNER, Secret, list_slots
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.file_access import file_access
 from memory_store.vault.storage.schema import FORMAT_VERSION, check_is_vault
 
+EARLIER_ROOT = (
+    "the root key was replaced here and not there, where a lost device may have written since: "
+    "sync by a folder, or put this vault there anew with memory-store copy"
+)
 SLOT_PATIENCE = 1.0  # seconds that wrapping a slot anew waits for another writer, at most
 
 
@@ -121,20 +131,40 @@ def open_with_root(
     return opened
 
 
-def open_again(vault: WholeVault, path: Path) -> WholeVault:
-    """Another copy of a vault that is open, with its root key.
+def _root_by_slot(storage: Storage, vault: WholeVault, path: Path) -> SecretKey:
+    """The root key of a copy, by the slot that opened a vault."""
+    keyring = vault.keyring
+    slots = [one for one in list_slots(storage, OWNER) if one.id == keyring.slot]
+    with suppress(TamperedError):
+        if slots and keyring.slot_key is not None:
+            return reopened(slots[0], vault.vault, keyring.slot_key).root
+    raise BadInputError(
+        f"{path}: the root key was replaced there, and what opened this vault does not open it; "
+        "sync by a folder, or with a key that opens both",
+        "target",
+    )
 
-    Raises BadInputError where it is another vault, or its keys were replaced.
+
+def open_again(vault: WholeVault, path: Path) -> WholeVault:
+    """Another copy of a vault that is open, with its root key; where that was replaced there, with
+    the key slot that opened this one.
+
+    Raises BadInputError where it is another vault, that slot is not there any more, or the root key
+    was replaced here alone: then who has the earlier one may have written there since.
     """
-    access = file_access(path)
+    access, keyring = file_access(path), vault.keyring
     check_is_vault(path, access)
     with closing(Storage.open(path, read_only=True, access=access)) as storage:
         if read_vault_id(storage) != vault.vault:
             raise BadInputError(f"{path}: another vault, not a copy of this one", "target")
-        if root_generation(storage.settings.clear(ROOT_SETTING)) != vault.keyring.generation:
-            raise BadInputError(
-                f"{path}: the root key was replaced in one of the copies; sync by a folder instead",
-                "target",
-            )
-    root = SecretKey(vault.keyring.root.buffer)
-    return open_with_root(path, vault.keyring.principal, root, access, vault.keyring.pin)
+        there, here = (
+            root_generation(storage.settings.clear(ROOT_SETTING)),
+            vault.keyring.generation,
+        )
+        if there < (here or 0):
+            raise BadInputError(f"{path}: {EARLIER_ROOT}", "target")
+        if there == here:
+            root = SecretKey(keyring.root.buffer)
+        else:
+            root = _root_by_slot(storage, vault, path)
+    return open_with_root(path, keyring.principal, root, access, keyring.pin)

@@ -95,6 +95,8 @@ class WholeVault:
         self._warned, self._trail_writes = False, 0
         self._shares: Stored | None = None
         self._trash_looked_at = -LOOK_AT_TRASH
+        self.trashed: dict[tuple[str, str], tuple[float, frozenset[bytes]]] = {}
+        """By collection and model, when the trash was looked at, and whose vectors it kept then."""
         self._mirrored: Callable[[], Snapshot | None] = lambda: None
         self.notices: tuple[str, ...] = ()
 
@@ -216,6 +218,7 @@ class WholeVault:
         self, collection: str, ids: Sequence[str]
     ) -> dict[str, tuple[trash.Vectors, bytearray]]:
         """What the trash is to keep of the index's vectors of some memories of a collection."""
+        self.trashed.clear()
         if collection not in self.keyring.openable():
             return {}
         snapshot, found = self.snapshot(counted=False), dict[str, tuple[trash.Vectors, bytearray]]()

@@ -294,19 +294,26 @@ def vectors_of(
     model: str,
     wanted: Collection[bytes],
     most: int,
-) -> dict[bytes, tuple[Vectors, bytes]]:
+) -> tuple[dict[bytes, tuple[Vectors, bytes]], set[bytes] | None]:
     """Of some contents, by their tags in the index, what the trash of a collection keeps of the
-    vectors that a model made; nothing where it has more than so many rows to open for it.
+    vectors that a model made, and the tags of all whose vectors it keeps; nothing and None where
+    it has more than so many rows to open for it.
 
     Opens no memory. A row that does not open is left for ``verify`` to name.
     """
     keys, rows = keyring.of(collection), storage.trash.of([collection])
     found: dict[bytes, tuple[Vectors, bytes]] = {}
-    for number, _, sealed in rows if len(rows) <= most else ():
+    if len(rows) > most:
+        return found, None
+    there: set[bytes] = set()
+    for number, _, sealed in rows:
         try:
             kept = _read(keys, number, sealed)
             about = kept.vectors
-            if about is None or about.model != model or about.tag not in wanted:
+            if about is None or about.model != model:
+                continue
+            there.add(about.tag)
+            if about.tag not in wanted:
                 continue
             cell = storage.trash.body(number)
             if cell is not None:
@@ -314,7 +321,7 @@ def vectors_of(
                 found[about.tag] = about, kept.parted(opened)[1]
         except (TamperedError, FormatError):
             continue
-    return found
+    return found, there
 
 
 def origin_of(storage: Storage, keyring: Keyring, entry: Entry) -> Origin:

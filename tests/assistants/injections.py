@@ -70,6 +70,7 @@ def calls_of_every_tool(id_: str, version: int) -> list[Call]:
         ("memory_update", {"id": id_, "add_topics": ["boats"], "version": version}, False),
         ("memory_update", {"id": id_, "text": "x", "version": version}, True),
         ("memory_update", {"id": id_, "tick": [7]}, True),
+        ("memory_update", {"id": id_, "publish": "nowhere"}, True),
         ("memory_update", {"id": id_, "delete": True, "version": version}, True),
     ]
 

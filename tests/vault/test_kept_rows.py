@@ -72,6 +72,12 @@ def previews(store: MemoryStore, query: str = "weir") -> list[str]:
     return [row.preview for row in store.search(query, mode="keyword", limit=32).rows]
 
 
+def all_kept(store: MemoryStore) -> list[str]:
+    """The previews, once what was read is written: who reads it waits for that."""
+    previews(store)
+    return previews(store)
+
+
 def kept_file() -> Path:
     (file,) = (cache_folder() / "memories").glob("*.db")
     return file
@@ -107,7 +113,7 @@ def test_it_lies_there_sealed_for_its_owner_alone_and_goes_with_what_is_deleted(
     make: Callable[[], MemoryStore],
 ) -> None:
     with make() as store:
-        previews(store)
+        all_kept(store)
         file = kept_file()
         assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
         everything = b"".join(one.read_bytes() for one in file.parent.iterdir())
@@ -124,7 +130,7 @@ def test_what_was_changed_there_is_asked_of_the_server(
     make: Callable[[], MemoryStore], reads: Reads, how: str
 ) -> None:
     with make() as store:
-        found = previews(store)
+        found = all_kept(store)
         file = kept_file()
         if how == "no file of ours":
             for end in ("", "-wal", "-shm"):
@@ -243,7 +249,7 @@ def test_it_has_bounds(private_folders: Path, monkeypatch: pytest.MonkeyPatch) -
     assert cache.read({"5 39": b"another"}) == []
     assert cache.file.stat().st_size < 600_000
     monkeypatch.setattr(time, "time", lambda: days + (MOST_DAYS + 7) * 86_400)
-    cache.write([("new", b"tag", b"row")])
+    cache.close()
     assert not cache.read({"5 39": b"tag"})
     cache.close()
 
@@ -262,7 +268,7 @@ def test_a_folder_that_cannot_be_written_or_trusted_keeps_nothing(
 
 def test_a_busy_file_is_passed_over(make: Callable[[], MemoryStore], reads: Reads) -> None:
     with make() as store:
-        previews(store)
+        all_kept(store)
         with closing(sqlite3.connect(kept_file())) as other:
             other.execute("begin exclusive")
             one = store.add("Written meanwhile by the weir")

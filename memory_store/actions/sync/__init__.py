@@ -28,6 +28,7 @@ from memory_store.actions.sync.collections import (
 )
 from memory_store.actions.sync.copy import Copy
 from memory_store.actions.sync.folder import Folder
+from memory_store.actions.sync.keys import adopt_from, finish_rotation
 from memory_store.actions.sync.settings import agree_settings
 from memory_store.errors import BadInputError
 from memory_store.records.sync import SyncReport
@@ -66,7 +67,7 @@ def with_folder(
     sent = shared.exchange(secrets, embed=embed, whole=whole)
     if copy.state.folder != (place := str(shared.path.resolve())):
         copy.save(replace(copy.state, folder=place))
-    return _reported(copy, str(shared.path), sent, shared)
+    return _reported(copy, str(shared.path), sent, shared, adopted=shared.adopted)
 
 
 @action(SYNC, writes=True, counts=_counts)
@@ -81,6 +82,9 @@ def with_copy(opened: Opened, other: Actions, *, embed: bool = True) -> SyncRepo
     if mine.vault.path.resolve() == theirs.vault.path.resolve():
         raise BadInputError(f"{theirs.vault.path}: is this vault itself", "target")
     with entered(theirs.vault), vault_faults(theirs.vault.path):
+        for one in (mine, theirs):
+            finish_rotation(one.vault)
+        adopted = adopt_from(mine, theirs)
         mine.begin(theirs.clock())
         theirs.begin(mine.clock())
         for one in (mine, theirs):
@@ -93,7 +97,7 @@ def with_copy(opened: Opened, other: Actions, *, embed: bool = True) -> SyncRepo
             delete_collections(one)
             note_collections(one)
         _reported(theirs, str(mine.vault.path), 0, None)
-    return _reported(mine, str(theirs.vault.path), sent, None)
+    return _reported(mine, str(theirs.vault.path), sent, None, adopted=adopted)
 
 
 def _hand_over(source: Copy, receiver: Copy, *, embed: bool) -> int:
@@ -111,7 +115,9 @@ def _hand_over(source: Copy, receiver: Copy, *, embed: bool) -> int:
     return count
 
 
-def _reported(copy: Copy, target: str, sent: int, folder: Folder | None) -> SyncReport:
+def _reported(
+    copy: Copy, target: str, sent: int, folder: Folder | None, *, adopted: bool = False
+) -> SyncReport:
     tally = copy.tally
     report = SyncReport(
         target,
@@ -123,7 +129,7 @@ def _reported(copy: Copy, target: str, sent: int, folder: Folder | None) -> Sync
         len(folder.devices()) if folder else 1,
         folder.waiting() if folder else 0,
         tuple(folder.ignored) if folder else (),
-        "adopted" if folder and folder.adopted else "",
+        "adopted" if adopted else "",
     )
     if copy.opened.heard is None:  # else the trail learns of it by whom that is
         now = datetime.now(UTC).isoformat(timespec="seconds")

@@ -142,6 +142,30 @@ def adopt(copy: Copy, found: Sequence[Found], secrets: Sequence[Secret]) -> tupl
     return False, problems
 
 
+def adopt_from(copy: Copy, other: Copy) -> bool:
+    """Use the keys that another copy, which is open, too, was given since. Returns whether it was.
+
+    Raises TamperedError where they do not follow from those of this one.
+    """
+    vault, there = copy.vault, other.vault.keyring
+    own, head = read_head(vault.reader()).rank, read_head(other.vault.reader(), other.state.roots)
+    mine = (own[0], vault.keyring.root)
+    if head.rank[0] == own[0] and bytes(there.root.buffer) != bytes(vault.keyring.root.buffer):
+        raise TamperedError(f"{other.vault.path}: {AT_ONCE}")
+    if head.rank <= own:
+        return False
+    check_roots(vault.vault, mine, head.roots, (head.rank[0], there.root))
+    used = vault.keyring
+    slot = next((one for one in head.slots if one.id == used.slot), None)
+    if slot is None or used.slot_key is None:
+        raise BadInputError(f"{other.vault.path}: {NEED_SECRET}", "target")
+    opened = reopened(slot, vault.vault, SecretKey(used.slot_key.buffer))
+    _use(vault, head, there, other.vault.settings, opened)
+    copy.state = read_state(vault.reader(), vault.keyring)
+    copy.save(replace(copy.state, roots=head.roots))
+    return True
+
+
 def _check_written_by_owner(
     vault: WholeVault, generation: int, one: Found, head: Head, parts: list[bytes]
 ) -> None:

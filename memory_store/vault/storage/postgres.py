@@ -12,7 +12,9 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -288,6 +290,12 @@ class PostgresStorage(Storage):
         return row
 
 
+@cache
+def _beside() -> ThreadPoolExecutor:
+    """Writes what is kept; one file has one writer."""
+    return ThreadPoolExecutor(1, "hybrid-kept")
+
+
 class _Memories(Memories):
     """Memories, of which this machine keeps what was read, or all."""
 
@@ -296,6 +304,8 @@ class _Memories(Memories):
         self._link = link
         self._mirrored = mirrored()
         self._cached: tuple[str, RowCache] | None = None
+        self._keeping: Future[None] | None = None
+        """What is being written there, beside the one who asked for the rows."""
 
     def kept(self, tags: Mapping[str, bytes]) -> list[tuple[MemoryRow, Body]]:
         cache, found = self._cache(), list[tuple[MemoryRow, Body]]()
@@ -308,11 +318,12 @@ class _Memories(Memories):
         self, rows: Iterable[tuple[MemoryRow, Body | None]], tags: Mapping[str, bytes]
     ) -> None:
         if cache := self._cache():
-            cache.write(
+            given = (
                 (row.id, tags[row.id], msgpack.encode((row, body)))
                 for row, body in rows
                 if body is not None and row.id in tags
             )
+            self._keeping = _beside().submit(cache.write, given)
 
     def mirror(self, every: Callable[[], Mapping[str, bytes]]) -> None:
         cache = self._cache() if self._mirrored else None
@@ -327,12 +338,19 @@ class _Memories(Memories):
             cache.drop(ids)
 
     def close(self) -> None:
+        self._wait()
         if self._cached is not None:
             self._cached[1].close()
             self._cached = None
 
+    def _wait(self) -> None:
+        if self._keeping is not None:
+            self._keeping.result()
+            self._keeping = None
+
     def _cache(self) -> RowCache | None:
         """Of the vault that the connection is about; None where the folder cannot be trusted."""
+        self._wait()
         about = self._link.about
         if about and (self._cached is None or self._cached[0] != about):
             self.close()

@@ -27,11 +27,11 @@ PATIENCE = 0.5  # seconds that one waits for another program that writes to the 
 EVERYTHING = "all"
 _DAY = 86_400
 T = TypeVar("T")
-_TABLE = """
-    create table if not exists kept (
-        vault text, memory text, tag blob, day integer, held blob, primary key (vault, memory)
-    )
-"""
+_TABLES = (
+    "create table if not exists kept "
+    "(vault text, memory text, tag blob, day integer, held blob, primary key (vault, memory))",
+    "create index if not exists kept_days on kept (day)",
+)
 _USED = """
     select (page_count - freelist_count) * page_size
     from pragma_page_count, pragma_freelist_count, pragma_page_size
@@ -120,8 +120,7 @@ class RowCache:
             self._opened = None
 
     def _make_room(self, file: sqlite3.Connection) -> None:
-        """Let go of what was not read for long, and of the oldest where there is too much."""
-        file.execute("delete from kept where day < ?", (_today() - MOST_DAYS,))
+        """Let go of the longest unread where there is too much."""
         (used,) = file.execute(_USED).fetchone()
         if used > self._most:
             (count,) = file.execute("select count(*) from kept").fetchone()
@@ -148,7 +147,10 @@ class RowCache:
         try:
             file.execute("pragma synchronous = off")  # it can be had again
             file.execute("pragma journal_mode = wal")
-            file.execute(_TABLE)
+            for statement in _TABLES:
+                file.execute(statement)
+            if not self._mirror:
+                file.execute("delete from kept where day < ?", (_today() - MOST_DAYS,))
         except BaseException:
             file.close()
             raise
