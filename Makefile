@@ -75,7 +75,7 @@ demo: $(VENV)/.runtime ## import the demo notes into a sealed store, search them
 	@PORT=$(PORT) SERVE=$(SERVE) BIN=$(BIN) $(BIN)/python demo/run.py
 
 test: $(VENV)/.test ## run the tests (DATASETTE=next: on the newest 1.0 alpha); the proofs of security: make proofs
-	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not soak" $(or $(ARGS),--ignore=tests/proofs --ignore=tests/measuring)
+	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not soak" $(or $(ARGS),$(addprefix --ignore=tests/,proofs measuring as_a_user))
 
 test-postgres: $(VENV)/.test ## run the tests of what a vault does with every vault in a PostgreSQL database
 	STORAGE=postgres $(BIN)/python -m pytest -n 4 --dist worksteal -m "not soak and not browser" \

@@ -23,6 +23,7 @@ from memory_store.access import Grants
 from memory_store.errors import BadInputError
 from memory_store.host import Access, Assistant
 
+from .audit.recorder import MCP, named
 from .permissions.asker import asker
 from .permissions.grants import may_see
 from .permissions.session_cookies import identity
@@ -33,11 +34,13 @@ from .requests.cross_site import ELSEWHERE, comes_from_elsewhere, is_rebound
 from .requests.frame import hybrid_path
 from .vaults.registry import vaults_of
 from .vaults.vault import Vault
+from .visits import Visit, Visits
 
 BODY_LIMIT = 1024 * 1024  # bytes: fifty memories of 20 KB
 SERVER_ERROR = -32000  # JSON-RPC 2.0: the first that is left to servers
 
 _streams: weakref.WeakKeyDictionary[Any, host.Streams] = weakref.WeakKeyDictionary()
+_visits: weakref.WeakKeyDictionary[Any, Visits] = weakref.WeakKeyDictionary()
 _allowances: weakref.WeakKeyDictionary[Any, host.Allowances] = weakref.WeakKeyDictionary()
 
 View = Callable[..., Awaitable[None]]
@@ -105,9 +108,14 @@ async def _answer(datasette: Any, request: Any, database: str, receive: Any, sen
     access, collections = _access(given.get("access", ())), given.get("collection", ())
     allowance = _allowances.setdefault(datasette, host.Allowances()).of(_caller(request))
 
+    actor = asker.get().actor_id
+    visits = _visits.setdefault(datasette, Visits())
+    visit = visits.seen(database, actor) if actor else None
+
     async def made(vault: Vault, grants: Grants) -> Assistant:
         found = await questions.in_turn(lambda: _assistant(vault, grants, access, collections))
-        return replace(found, allowance=allowance)
+        came = partial(_came_before, vault, actor, visit)
+        return replace(found, allowance=allowance, last_came=came)
 
     async def current() -> Assistant:
         """The asker as it is by now: a token may have been revoked, a grant withdrawn."""
@@ -164,6 +172,20 @@ def _assistant(vault: Vault, grants: Grants, access: Access, collections: Any) -
     name = asker.get().actor_id or "assistant"
     into = host.sole(collections)
     return Assistant(store, least, name, grants, embed_later=later, into=into)
+
+
+def _came_before(vault: Vault, actor: str | None, visit: Visit | None) -> str:
+    """When an actor's assistant was here before this visit; empty where that is not known."""
+    if visit is None:
+        return ""
+    if visit.came is None:
+        own = (
+            one.time
+            for one in vault.use(host.EVERYTHING).trail.events()
+            if one.surface == MCP and one.actor == named(actor) and one.time < visit.begun
+        )
+        visit.came = max(own, default="")
+    return visit.came
 
 
 def _access(given: Any) -> Access:

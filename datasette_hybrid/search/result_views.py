@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
 from typing import Any
 
 from datasette.utils import to_css_class
@@ -32,6 +33,7 @@ from .addresses import Asked
 from .explanation import AccountView, account_views
 
 CODE_TYPE = "code"
+MATCHES_SHOWN = 8  # lines of one file
 FENCE = re.compile(r"^ {0,3}(?:```|~~~)([^`\n]*)$", re.MULTILINE)
 LIST_MARK = re.compile(r"^[ \t]*([-*+] )(?!\[[ xX]\] )(?=\S)", re.MULTILINE)
 HASHTAG = re.compile(r"#(?!\d+\Z)[\w/-]+")
@@ -65,7 +67,8 @@ class ValueLink:
 class ResultView:
     """One result, ready to print: its row, and what a page makes of it.
 
-    ``far`` ones are folded (:attr:`memory_store.records.SearchResponse.far`).
+    ``far`` ones are folded (:attr:`memory_store.records.SearchResponse.far`). ``matches`` are lines
+    of source code that a pattern matches, each with where it is; these stand for ``first``.
     """
 
     row: SearchResult
@@ -78,6 +81,8 @@ class ResultView:
     first: Excerpt
     also: tuple[tuple[str, str], ...]
     sealed: bool
+    matches: tuple[tuple[int, str, Markup], ...] = ()
+    more_matches: int = 0
     successor_href: str = ""
     place: str = ""
     account: AccountView | None = None
@@ -152,8 +157,10 @@ def results(
                 links=tuple(_links(row, asked, readable)),
                 like_href=asked.like(row.id),
                 first=first,
-                also=tuple(_also(row, asked)) if readable else (),
+                also=tuple(_also(row, asked)) if readable and not row.matches else (),
                 sealed=not readable,
+                matches=tuple(_matches(row, asked)) if readable and row.line else (),
+                more_matches=max(0, len({one.line for one in row.matches}) - MATCHES_SHOWN),
                 place=_place(row) if readable else "",
                 successor_href=asked.memory(row.superseded_by) if row.superseded_by else "",
                 account=ways.get(row.id),
@@ -175,6 +182,22 @@ def _also(row: SearchResult, asked: Asked) -> Iterator[tuple[str, str]]:
         yield f"{_lines(one)} {one.symbol or ''}".rstrip(), f"{asked.memory(row.id)}#L{one.line}"
 
 
+def _matches(row: SearchResult, asked: Asked) -> Iterator[tuple[int, str, Markup]]:
+    """The first lines that a pattern matches: their numbers, where they are, and the matches in
+    them marked."""
+    path, language = asked.memory(row.id), language_of_name(row.ref or row.title)
+    for number, some in islice(groupby(row.matches, key=lambda one: one.line), MATCHES_SHOWN):
+        first, *others = some
+        line, spans, end = first.context.strip(), list[tuple[int, int]](), 0
+        for one in (first, *others):
+            said = one.text.partition("\n")[0].strip()
+            at = line.find(said, end) if said else -1
+            if at >= 0:
+                end = at + len(said)
+                spans.append((at, end))
+        yield number, f"{path}#L{number}", coloured(line, spans, language)
+
+
 def _lines(one: SearchResult | Passage) -> str:
     return f"line {one.line}" if one.end_line == one.line else f"lines {one.line}–{one.end_line}"
 
@@ -186,7 +209,8 @@ def _place(row: SearchResult) -> str:
         return (row.passages[0].place or "") if row.passages else ""
     path = row.ref if row.ref != row.title else None
     changed = f"{row.last_changed} {row.last_author}" if row.last_author else ""
-    return " · ".join(filter(None, (path, _lines(row), row.symbol, changed)))
+    where = () if row.matches else (_lines(row), row.symbol)  # the matches say their own lines
+    return " · ".join(filter(None, (path, *where, changed)))
 
 
 def _links(row: SearchResult, asked: Asked, readable: bool) -> Iterator[ValueLink]:

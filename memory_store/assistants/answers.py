@@ -45,6 +45,8 @@ class Result(Struct, frozen=True, omit_defaults=True):
     topics: Sequence[str] = ()
     collection: str = ""
     superseded_by: str = ""
+    by: str = ""
+    because: str = ""
 
 
 class Area(Struct, frozen=True, omit_defaults=True):

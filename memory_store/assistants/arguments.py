@@ -35,11 +35,13 @@ SPELLED = {"q": "query"}
 
 class Part(Struct, frozen=True):
     """Fields of ``record`` by the names that a model sees. ``usual`` is what some of them are where
-    nothing is said, if something else than the record says."""
+    nothing is said, if something else than the record says; ``bare`` are those whose names say
+    enough to a model."""
 
     record: type[Struct]
     names: tuple[str, ...]
     usual: Mapping[str, Any]
+    bare: tuple[str, ...]
 
     def spelled(self) -> Iterator[tuple[str, str]]:
         """Each name that a model sees, and the record's own in JSON."""
@@ -48,9 +50,9 @@ class Part(Struct, frozen=True):
             yield name, own.get(name, name)
 
 
-def part(*names: str, **usual: Any) -> Meta:
+def part(*names: str, bare: tuple[str, ...] = (), **usual: Any) -> Meta:
     """Marks an argument of a tool that is made of those fields of its record."""
-    return Meta(extra={"names": names, "usual": usual})
+    return Meta(extra={"names": names, "usual": usual, "bare": bare})
 
 
 class Start(Struct, frozen=True):
@@ -68,7 +70,8 @@ class Find(Struct, frozen=True):
         SearchRequest,
         part(
             *("query", "mode", "language", "limit", "collection", "type", "topic", "status"),
-            *("since", "until", "as_of", "superseded", "by", "like", "deep", "continue"),
+            *("since", "until", "as_of", "superseded", "by", "like", "deep", "explain", "continue"),
+            bare=("collection", "status", "until", "explain"),
         ),
     ]
     budget: Annotated[Budget, Meta(description="Tokens at most")] = BUDGET
@@ -162,7 +165,9 @@ def with_parts(kind: type[Struct], components: dict[str, Any]) -> dict[str, Any]
             continue
         whole = components[shared.record.__name__]
         for spelled, field in shared.spelled():
-            properties[spelled] = whole["properties"][field]
+            properties[spelled] = dict(whole["properties"][field])
+            if spelled in shared.bare:
+                properties[spelled].pop("description", None)
             required += [spelled] * (field in whole.get("required", ()))
     return {**schema, "properties": properties, "required": required}
 
@@ -176,7 +181,7 @@ def _arguments(kind: type[Struct]) -> Iterator[tuple[str, tuple[type[Struct] | N
             hint, *meta = get_args(hint)
             extra = next((it.extra for it in meta if it.extra), None)
             if extra is not None:
-                shared = Part(hint, extra["names"], extra["usual"])
+                shared = Part(hint, **extra)
         inner = get_args(hint)[0] if get_origin(hint) is list else None
         takes_parts = isinstance(inner, type) and issubclass(inner, Struct)
         yield one.encode_name, (inner if takes_parts else None, shared)

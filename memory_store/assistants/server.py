@@ -170,10 +170,6 @@ def _hints(tool: Tool) -> types.ToolAnnotations:
 
 def _listing(assistant: Assistant, run: Run) -> Callable[..., Awaitable[types.ListToolsResult]]:
     async def listing(context: Any, parameters: Any) -> types.ListToolsResult:
-        try:
-            assistant.spend(0)  # it looks for source code
-        except MemoryStoreError as error:
-            raise _refused(str(error)) from None
         offered = await run(partial(tools_of, assistant), False)
         return types.ListToolsResult(tools=[tool(one) for one in offered])
 

@@ -186,13 +186,15 @@ def far_line(
 
 
 def match_lines(row: SearchResult, room: int, colour: bool) -> list[str]:
-    """``  40:5  except OSError: pass``: where a pattern matches source code, and the first line."""
+    """``  40:5  except OSError: pass``: where a pattern matches source code, and that line."""
+    first = {one.line: one for one in reversed(row.matches)}  # of each line
+    lines = sorted(first.values(), key=lambda one: one.line)
     shown = [
-        f"{INDENT}{one.line}:{one.column}  {source(one.text.split(chr(10), 1)[0])}"
-        for one in row.matches[:MATCHES_SHOWN]
+        f"{INDENT}{one.line}:{one.column}  {source(one.context.strip())}"
+        for one in lines[:MATCHES_SHOWN]
     ]
-    if len(row.matches) > MATCHES_SHOWN:
-        shown.append(f"{INDENT}… and {len(row.matches) - MATCHES_SHOWN:,} more: --json has all")
+    if len(lines) > MATCHES_SHOWN:
+        shown.append(f"{INDENT}… and {len(lines) - MATCHES_SHOWN:,} more: --json has all")
     return [styled(shortened(line, room), DIM, colour) for line in shown]
 
 

@@ -44,12 +44,14 @@ class Passage(Struct, frozen=True):
 
 class Match(Struct, frozen=True):
     """What a pattern matched: where it begins (``line`` and ``column`` count from 1), the matched
-    text, and what the holes of a structural pattern stand for."""
+    text, what the holes of a structural pattern stand for, and the line it begins in, as it is
+    written (``context``, at most 200 characters around it)."""
 
     line: int
     column: int
     text: str
     captures: Mapping[str, str] = field(default_factory=dict)
+    context: str = ""
 
 
 class SearchResult(Struct, frozen=True):
@@ -61,7 +63,7 @@ class SearchResult(Struct, frozen=True):
     last change, where it was imported with ``--blame``.
     ``matches`` are those of a pattern (literal and structural searches), at most 200, with ``all``
     10,000.
-    ``superseded_by`` is the id of the memory that replaced it.
+    ``superseded_by`` is the id of the memory that replaced it, ``by`` the assistant that wrote it.
     ``title_highlights`` are as a passage's, in the title as :func:`memory_store.titles.shown_title`
     shows it. They are for a surface that marks them, and no column.
     """
@@ -90,6 +92,7 @@ class SearchResult(Struct, frozen=True):
     last_author: str | None = None
     last_changed: str | None = None
     superseded_by: str | None = None
+    by: str | None = None
     passages: tuple[Passage, ...] = ()
     matches: tuple[Match, ...] = ()
     title_highlights: tuple[tuple[int, int], ...] = ()

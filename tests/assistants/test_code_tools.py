@@ -127,7 +127,7 @@ def test_a_pattern_finds_code_and_says_where_it_stands(shop: MemoryStore) -> Non
     ):
         (first, *_) = call(helper, "memory_search", {**given, "format": "json"})["results"]
         place, _, symbol = first["place"].partition(" ")
-        assert (place, symbol) == ("boxes.py:1-7", "QuixoticBox")
+        assert (place, symbol) == ("boxes.py:1-7", "QuixoticBox.open")
         assert "first = turn(key)" in first["preview"]
         assert call(helper, "code_read", {"file": place})["lines"] == BOXES.splitlines()
 

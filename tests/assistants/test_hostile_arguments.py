@@ -8,12 +8,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from test_server import connected
 
 from memory_store.access import Grants
-from memory_store.assistants import allowance
 from memory_store.assistants.answers import MOST_SAID
 from memory_store.assistants.assistant import Assistant, access_of
 from memory_store.assistants.reads import as_markdown
@@ -117,25 +115,6 @@ async def test_a_subscription_too_many_is_refused_and_not_dropped(
             await session.subscribe_resource(f"{base}/landscape")
         await session.unsubscribe_resource(f"{base}/0")
         await session.subscribe_resource(f"{base}/landscape")
-
-
-async def test_lists_of_tools_are_counted_as_calls_are(
-    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from mcp import Client
-
-    from memory_store.assistants.server import one_at_a_time, server_for
-
-    monkeypatch.setattr(allowance, "CALLS", 3)
-    helper = Assistant(
-        store.limited_to(EVERYTHING), "read", "helper", allowance=allowance.Allowance()
-    )
-    with anyio.fail_after(30):
-        async with Client(server_for(helper, "notes", one_at_a_time())) as client:
-            for _ in range(3):
-                await client.session.list_tools()
-            with pytest.raises(MCPError, match="Go on in"):
-                await client.session.list_tools()
 
 
 def test_publishing_needs_the_right_to_read_and_to_write_on_both_sides(

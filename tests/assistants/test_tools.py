@@ -118,6 +118,25 @@ class TestReading:
         ids = {one["id"] for one in (*rows_of(first), *rows_of(second))}
         assert len(ids) == 4
 
+    def test_a_result_says_who_wrote_it_and_if_asked_why_it_is_there(
+        self, store: MemoryStore
+    ) -> None:
+        store.add("The weir is closed in May")
+        added(store, "The weir was opened in June")
+
+        def rows(**given: Any) -> list[dict[str, Any]]:
+            asked = {"query": "weir closed", "format": "json", **given}
+            return rows_of(call(assistant(store), "memory_search", asked))
+
+        assert {one["preview"].split()[2]: one.get("by") for one in rows()} == {
+            "is": None,
+            "was": "helper",
+        }
+        assert all("because" not in one for one in rows())
+        assert "it holds 100% of the query's words" in rows(explain=True)[0]["because"]
+        (other,) = rows(explain=True, by="helper")
+        assert other["by"] == "helper"
+
     def test_a_compact_answer_says_the_same_in_fewer_characters(self, store: MemoryStore) -> None:
         for number in range(6):
             added(store, f"tomato plant number {number}", topics=["garden"])
@@ -605,15 +624,15 @@ class TestArguments:
                     assert ours == whole, (name, spelled)
                     named += 1
         assert named >= 37
+        parts = [part for takes in every.values() for part in parts_of(takes)]
         for record in (SearchRequest, MemoryDraft, MemoryChange):
+            own = [part for part in parts if part.record is record]
+            taken = {field for part in own for _, field in part.spelled()}
+            bare = {field for part in own for name, field in part.spelled() if name in part.bare}
             _, records = msgspec.json.schema_components([record])
-            for field, whole in records[record.__name__]["properties"].items():
-                taken = any(
-                    part.record is record and field in {field for _, field in part.spelled()}
-                    for takes in every.values()
-                    for part in parts_of(takes)
-                )
-                assert not taken or "description" not in whole or (record, field) in described
+            properties = records[record.__name__]["properties"]
+            explained = {one for one in taken if "description" in properties[one]}
+            assert explained - bare == {field for of, field in described if of is record}
 
     @pytest.mark.parametrize(
         ("answer", "record"),

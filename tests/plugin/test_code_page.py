@@ -106,6 +106,28 @@ async def test_a_result_of_code_links_its_next_best_passages(coded: Filled, serv
     assert not soup(await served.by("alice").get(asked)).select(".hy-also")
 
 
+async def test_lines_that_a_pattern_matches_are_shown_and_lead_to_the_file(
+    coded: Filled, serve: Serve
+) -> None:
+    served = await serve(coded.path, options=coded.options(allow=ALLOW))
+    asked = f"{served.base}?q=%2Fopen_%5Cw%2B%2F&mode=literal&type=code"
+    shown = soup(await served.by("bob").get(asked))
+    (row, *_) = (await served.by("bob").get(asked.replace("?", ".json?"))).json()["rows"]
+    result = shown.select_one(".hy-result")
+    memory = result.h2.a["href"].partition("#")[0]
+    lines = [*dict.fromkeys(one["line"] for one in row["matches"])][:8]
+    assert [one["href"] for one in result.select(".hy-matches a")] == [
+        f"{memory}#L{line}" for line in lines
+    ]
+    contexts = {one["line"]: one["context"].strip() for one in row["matches"]}
+    assert [one.text for one in result.select(".hy-matches code")] == [
+        contexts[line] for line in lines
+    ]
+    assert all("open_" in one.text for one in result.select(".hy-matches mark"))
+    assert not result.select(".hy-preview")
+    assert not soup(await served.by("alice").get(asked)).select(".hy-matches")
+
+
 async def test_who_may_not_read_sees_neither_place_nor_page(coded: Filled, serve: Serve) -> None:
     served = (await serve(coded.path, options=coded.options(allow=ALLOW))).by("alice")
     shown = await served.get(f"{served.base}?q=open_lid&type=code")

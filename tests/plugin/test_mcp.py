@@ -6,6 +6,8 @@ import asyncio
 import json
 import sys
 import threading
+import time
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from datasette_hybrid import mcp
 from datasette_hybrid.requests.admission import writing
 from memory_store.store import MemoryStore
 
@@ -335,6 +338,33 @@ def asked_for(version: str) -> Any:
         "query_string": b"",
         "headers": [(name.lower().encode(), said.encode()) for name, said in headers.items()],
     }
+
+
+async def test_an_assistant_hears_what_is_new_since_it_came(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a pause; and of before the server started, from the trail."""
+
+    async def began(actor: str) -> dict[str, Any]:
+        async with connected(served, actor) as session:
+            found = await session.call_tool("memory_start", {})
+            return dict(found.structured_content)
+
+    assert "since_you_came" not in await began("root")
+    assert "since_you_came" not in await began("root"), "it is the same visit"
+    added = served.store.add("The weir is closed").id
+    (visits,) = mcp._visits.values()
+    hours = 1
+    monkeypatch.setattr(visits, "_clock", lambda: time.monotonic() + 4_000 * hours)
+    assert [one["id"] for one in (await began("root"))["new"]] == [added]
+    assert [one["id"] for one in (await began("root"))["new"]] == [added], "the same visit"
+    hours = 2
+    assert not (await began("root"))["new"]
+    assert "since_you_came" not in await began("bob"), "another was here, and not he"
+    served.vault.audit.write(served.store)
+    monkeypatch.setattr(mcp, "_visits", weakref.WeakKeyDictionary())  # a new server
+    later = served.store.add("The mill is open").id
+    assert later in [one["id"] for one in (await began("root"))["new"]]
 
 
 async def test_one_token_that_asks_too_much_shuts_no_other_out(

@@ -68,6 +68,7 @@ def test_syntax_is_found_and_not_what_looks_like_it(code: MemoryStore) -> None:
 def test_holes_are_captured_and_one_name_stands_for_the_same_code(code: MemoryStore) -> None:
     (row,) = search(code, "same($X, $X)").rows
     assert [(one.text, dict(one.captures)) for one in row.matches] == [("same(x, x)", {"X": "x"})]
+    assert row.matches[0].text in row.matches[0].context
     found = search(code, "turn($$$ALL)", language="py").rows
     assert {(row.ref, one.captures["ALL"]) for row in found for one in row.matches} == {
         *(("a.py", "key"), ("b.py", "1, two"), ("f.py", "key")),

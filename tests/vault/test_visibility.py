@@ -38,7 +38,7 @@ SEEN: dict[type[Struct], dict[Seen | None, str]] = {
         Seen.BY_SEARCHERS: "rank id score band keyword_rank topic_rank vector_rank fusion_score",
         Seen.UNLESS_STRICT: "type created",
         None: "ref collection topics title preview complete vector_score rerank_score passages "
-        "line end_line symbol last_author last_changed superseded_by matches title_highlights",
+        "line end_line symbol last_author last_changed superseded_by by matches title_highlights",
     },
     Passage: {None: "start end text highlights place line end_line symbol"},
     Memory: {

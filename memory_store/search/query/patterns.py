@@ -26,6 +26,7 @@ MOST_PATTERN = 1_000  # characters: more is a program, not a pattern
 BY_LINES = "(?m)"  # RE2 has no option for it
 MAX_MEMORY = 8 << 20  # bytes RE2 may take for one pattern
 MOST_MATCHES = 200  # marked in one text, and named of one memory
+MOST_CONTEXT, LEAD = 200, 60  # characters of a line that a match is shown in, and before it
 ALL_MATCHES = 10_000  # named of one memory where all are asked for
 MOST_SHOWN = 2_000  # characters of a match
 LEAST_MARKED = 2  # characters
@@ -39,7 +40,7 @@ class Marks(Protocol):
 
     def met(self, text: str) -> set[str]: ...
 
-    def called(self, name: str) -> set[str]: ...
+    def called(self, path: str) -> set[str]: ...
 
     def most(self, text: str) -> float: ...
 
@@ -229,7 +230,11 @@ def matches_at(
     lines = [0, *(one.end() for one in re.finditer("\n", text))] if places else []
     for (start, end), held in zip(places, captures or repeat({}), strict=False):
         line = bisect_right(lines, start)
-        yield Match(line, start - lines[line - 1] + 1, text[start:end][:MOST_SHOWN], held)
+        begin = lines[line - 1]
+        stop = lines[line] - 1 if line < len(lines) else len(text)
+        around = max(begin, min(start - LEAD, stop - MOST_CONTEXT))
+        context = text[around : min(stop, around + MOST_CONTEXT)].rstrip("\r")
+        yield Match(line, start - begin + 1, text[start:end][:MOST_SHOWN], held, context)
 
 
 def compiled(query: str) -> tuple[str, PatternMarker]:

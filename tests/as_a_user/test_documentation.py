@@ -39,7 +39,7 @@ from warm_commands import warm_commands
 
 from memory_store.sqlite import connect
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 DOCUMENTS = [*sorted(ROOT.glob("[A-Z]*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 FROM_NOTHING = ("README.md", "ten-minutes.md")
 SHOWN_ADDRESS = "127.0.0.1:8001"

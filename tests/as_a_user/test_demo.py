@@ -18,7 +18,7 @@ from nbclient import NotebookClient
 from memory_store import MemoryStore
 from memory_store.records import TYPES
 
-DEMO = Path(__file__).resolve().parent.parent / "demo"
+DEMO = Path(__file__).resolve().parents[2] / "demo"
 NOTES = DEMO / "notes"
 FILES = {path.relative_to(NOTES).as_posix(): path for path in sorted(NOTES.rglob("*.md"))}
 BY_KEYWORD = ("q03", "q05", "q06", "q07", "q30", "q31", "q34", "q35")
