@@ -33,7 +33,7 @@ from .turns import let_others_go_first
 
 NAMED = re.compile(r"[\w.-]+: ")
 TITLES = {
-    400: "That cannot be searched for",
+    400: "This cannot be done",
     404: "Nothing here",
     413: "Too long",
     429: "A moment, please",

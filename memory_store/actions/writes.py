@@ -132,7 +132,11 @@ def imported(opened: Opened, job: ImportJob) -> ImportReport:
             later = bool(_embedded_in(vault, models, wanted.collection))
     made_by = models if wanted.embed and not later else without_model
     report = pipeline.run_import(vault, job, made_by, models.failed)
-    if later and not job.embedded_later:
+    taken = report.imported or report.replaced or report.unchanged
+    nothing = (
+        bool(report.failed) and not taken
+    )  # of a folder that is not there, that is said at once
+    if later and not job.embedded_later and not nothing:
         from memory_store.session.reindex import embed_missing as embed
 
         job.in_words(report)

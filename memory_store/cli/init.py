@@ -30,8 +30,8 @@ from memory_store.paths import home_path
 PROFILES = ("default", "strict")
 TOPICS = ("table", "memory")
 ABOUT_TOPICS = {
-    "table": "Topics are hashed in the file, so that SQL can join by them. A thief who has the\n"
-    "file and knows some of your notes can name topics of others. To keep topics out of it:\n"
+    "table": "The file keeps a code for each topic, so that SQL can use topics. A thief who has\n"
+    "the file and some of your notes can tell the topics of others by it. To keep none:\n"
     "memory-store settings{vault} topics memory",
     "memory": "The file holds no hashes of topics, so SQL cannot join by them.",
 }

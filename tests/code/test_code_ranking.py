@@ -142,3 +142,15 @@ def test_a_file_of_tests_is_known_by_its_path(path: str) -> None:
 @pytest.mark.parametrize("path", ["contest.py", "latest.go", "inspect.js", "aspec.rb", "at/a.py"])
 def test_a_word_that_ends_alike_is_no_test(path: str) -> None:
     assert (path_kinds(path), further_kinds(path)) == ((), ())
+
+
+def test_a_name_with_its_class_finds_that_of_the_class(ranked: Ranked) -> None:
+    box = f"class Box:\n    def lift(self):\n        return 1\n\n{FILLER}"
+    crane = (
+        "from a import Box\n\nclass Crane:\n    # Box, Box: lift, lift\n    def lift(self): ...\n"
+    )
+    files = {"shop/a.py": box, "shop/b.py": f"{crane}\n{FILLER}"}
+    assert ranked(files, "Crane.lift")[0] == "shop/b.py"
+    assert ranked(files, "Box.lift")[0] == "shop/a.py"
+    assert ranked(files, "Box::lift()")[0] == "shop/a.py"
+    assert ranked(files, "Box.lift", symbol_boost=0.0)[0] == "shop/b.py"

@@ -453,7 +453,7 @@ def test_a_passage_is_chosen_and_named_by_the_words_that_names_are_made_of(
     meta = {"language": "python"}
     store.add_many([MemoryDraft(text, type="code", ref="a.py", metadata=meta)], embed=False)
     for query, symbol in (
-        ("where are zanzibar cookies signed", "ZanzibarCookies"),
+        ("where are zanzibar cookies signed", "ZanzibarCookies.signing_key"),
         ("signing_key", "ZanzibarCookies.signing_key"),
         ("push", "Zanzibar.push"),
     ):

@@ -54,6 +54,16 @@ def test_an_import_that_is_left_while_it_embeds_keeps_its_words_and_goes_on(
     assert store.reindex() == 0
 
 
+def test_a_folder_that_is_not_there_is_named_before_anything_else_is_embedded(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    store.import_paths(write(tmp_path / "notes", **NOTES), embed=False)
+    request = ImportRequest.of_paths(tmp_path / "nots")
+    report = store.run_import(ImportJob(request=request, words_first=True))
+    assert report.failed == 1
+    assert store.stats()["vectors"] == 0
+
+
 def test_results_are_those_of_an_import_that_embeds_each_batch(
     store: MemoryStore, tmp_path: Path
 ) -> None:

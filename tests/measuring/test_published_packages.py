@@ -26,6 +26,10 @@ PACKAGES = {
         *(PIP, "click", "8.5.1"),
         "8bb5376d2006950386f8c6427613334a2acadc5f559cb80e638d00b4df957e37",
     ),
+    "flask": Package(
+        *(PIP, "flask", "3.1.3"),
+        "f4bcbefc124291925f1a26446da31a5178f9483862233b23c0c96a20701f670c",
+    ),
     "express": Package(
         *(NPM, "express", "5.3.0"),
         "62450d99e36dc393295f1ddd93cb9291e658c169f3b700b0110c1ae8fa799930",
@@ -79,6 +83,7 @@ PACKAGES = {
         "fbcce0fb7af727b9d943e6da1c1fc2490deceb1a28765fdab3737107ee6f454b",
     ),
 }
+DEMO = Path(__file__).parents[2] / "demo" / "notes"
 # (package, end of a path) → its language, definitions that stand there, and files that it imports
 FACTS: dict[tuple[str, str], tuple[str, list[str], list[str]]] = {
     ("click", "click/core.py"): (
@@ -268,6 +273,19 @@ def test_who_depends_on_a_published_file_is_known(store: MemoryStore) -> None:
     found = store.code.impact("src/hmac.ts", collection="hashes")
     hops = {one.file.removeprefix("package/"): one.hops for one in found.files}
     assert (hops["src/hkdf.ts"], hops["src/pbkdf2.ts"], hops["src/scrypt.ts"]) == (1, 1, 2)
+
+
+def test_a_question_over_repositories_and_notes_is_answered_by_the_defining_function(
+    store: MemoryStore,
+) -> None:
+    store.import_paths([DEMO], collection="notes", embed=False)
+    first = store.search("where are session cookies signed", limit=1).rows[0]
+    assert (first.collection, first.ref) == ("flask", "flask/sessions.py")
+    assert (first.line, first.end_line) == (284, 321)
+    assert first.symbol == "SecureCookieSessionInterface.get_signing_serializer"
+    assert "get_signing_serializer" in {one.name for one in store.code.outline(first.id).symbols}
+    near = {one.file for one in store.code.impact(first.id).files if one.hops == 1}
+    assert {"flask/app.py", "flask/ctx.py"} <= near
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -56,8 +56,8 @@ class Marker(Protocol):
         """What of it stands in a text, each once."""
         ...
 
-    def called(self, name: str) -> set[str]:
-        """What of it is in the name of a definition."""
+    def called(self, path: str) -> set[str]:
+        """What of it is in the path of a definition."""
         ...
 
     def most(self, text: str) -> float:
@@ -112,10 +112,10 @@ def is_source(memory: Memory) -> bool:
 def _code_preview(
     memory: Memory, matcher: Marker, known: FileSymbols | None, passages: int
 ) -> Preview:
-    """The chunk with most of what is asked, whole; in the name of a definition it counts again.
+    """The chunk with most of what is asked, whole; in the path of a definition it counts again.
 
     Longer words count for more: a compound name is rarer than its parts. The next best follow, as
-    far as they hold any of it. Its symbol is the definition in it whose name says most of what is
+    far as they hold any of it. Its symbol is the definition in it whose path says most of what is
     asked, else the one around what matches.
     """
     from memory_store.code.chunks import line_of  # few answers show code
@@ -124,7 +124,7 @@ def _code_preview(
 
     text = memory.text
     chunks, found = layout(text, str(memory.metadata["language"]), known)
-    named = [(one, words) for one in found if (words := matcher.called(one.name))]
+    named = [(one, words) for one in found if (words := matcher.called(one.path))]
     each = []
     for chunk in chunks or [Span(0, len(text))]:
         inside = set[str]().union(
@@ -144,7 +144,7 @@ def _code_preview(
             best = sorted([*best, (own, chunk)], reverse=True)[:passages]
 
     def told(one: Definition) -> int:
-        return sum(map(len, matcher.called(one.name)))
+        return sum(map(len, matcher.called(one.path)))
 
     def passage(chunk: Span) -> Passage:
         part = text[chunk.start : chunk.end].lstrip("\n")

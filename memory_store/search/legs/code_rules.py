@@ -7,7 +7,9 @@ Boundary: works on keyed hashes and ordinals; opens nothing.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -46,6 +48,8 @@ ASKING = {
 }
 """Words by which a query asks for what else is noise."""
 _ABOUT = frozenset({"for", "of", "about"})
+_JOINT = re.compile(r"\.|::|->|#|\\")
+_QUALIFIED = re.compile(rf"([^\W\d]\w*(?:(?:{_JOINT.pattern})[^\W\d]\w*)+)(?:\(\))?")
 FIRST = 20  # files whose definitions are looked at: of 50 or 200 the order was the same
 
 
@@ -76,9 +80,22 @@ def code_ranked(found: Scored, search: Search, recipe: Recipe) -> Scored:
         if kind not in asked:
             factors[_of_kind(kind, search, blinding)] *= factor
     ranked = Scored(found.ordinals, found.scores * factors[found.ordinals])
+    if qualified := _QUALIFIED.fullmatch(text.strip()):
+        return _of_that_path(ranked, _JOINT.split(qualified[1]), search, recipe.symbol_boost)
     if len(times) > 1 and recipe.description_boost:
         return _described(ranked, frozenset(name_stems(times)), search, recipe.description_boost)
     return ranked
+
+
+def _of_that_path(ranked: Scored, parts: Sequence[str], search: Search, boost: float) -> Scored:
+    """The scores of the first, those raised that define ``Session.open`` in a ``Session``."""
+    scores, wanted = ranked.scores.copy(), f".{'.'.join(parts)}"
+    for place in np.argsort(-scores, kind="stable")[:FIRST].tolist():
+        known = search.context.symbols(int(ranked.ordinals[place]))
+        paths = (one.path for one in known.definitions if one.name == parts[-1]) if known else ()
+        if any(f".{path}".endswith(wanted) for path in paths):
+            scores[place] *= 1.0 + boost
+    return Scored(ranked.ordinals, scores)
 
 
 def _described(ranked: Scored, asked: frozenset[str], search: Search, boost: float) -> Scored:

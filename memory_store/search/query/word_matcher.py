@@ -71,9 +71,10 @@ class WordMatcher:
         met.update(f"phrase {n}" for n, p in enumerate(self._phrases) if p.search(text))
         return met
 
-    def called(self, name: str) -> set[str]:
-        """What of the query is in the name of a definition: words, and stems of words."""
-        return self.met(name).union(self._name_stems.intersection(name_stems(name, NAMES_LANGUAGE)))
+    def called(self, path: str) -> set[str]:
+        """What of the query is in the path of a definition: words, and stems of words."""
+        stems = {stem for name in path.split(".") for stem in name_stems(name, NAMES_LANGUAGE)}
+        return self.met(path) | (self._name_stems & stems)
 
     def most(self, text: str) -> float:
         """At most so many characters have these together."""
