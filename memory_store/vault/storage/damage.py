@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from memory_store.addresses import Address
 from memory_store.errors import StorageError
 from memory_store.sqlite import connect, sqlite3, storage_faults
 from memory_store.vault.storage.file_access import file_access
 from memory_store.vault.storage.schema import FIRST_TABLES
+from memory_store.vault.storage.server import is_on_server, on_server
 
 UNFORESEEN = (TypeError, AttributeError, LookupError, ValueError, OverflowError, sqlite3.Error)
 """What a value of the wrong kind makes of code that is right."""
@@ -48,16 +48,18 @@ def vault_faults(path: Path) -> Iterator[None]:
             yield
     except UNFORESEEN as error:
         if _damaged(path):
+            what = "database holds what no vault holds" if is_on_server(path) else "file is damaged"
             raise StorageError(
-                f"{path.name}: the file is damaged; memory-store verify says where"
+                f"{path.name}: the {what}; memory-store verify says where"
             ) from error
         raise
 
 
 def _damaged(path: Path) -> bool:
-    """Whether a file is damaged as a database; no, where it cannot be looked at now."""
-    if isinstance(path, Address):
-        return False
+    """Whether a file is damaged as a database, or a server has columns of other kinds; no, where it
+    cannot be looked at now."""
+    if is_on_server(path):
+        return bool(on_server("is_strange")(path))
     try:
         with closing(connect(path, read_only=True, access=file_access(path))) as connection:
             return damage(connection) is not None or _stray(connection)

@@ -24,6 +24,7 @@ from memory_store.addresses import Address
 from memory_store.errors import BadInputError, FormatError, NotAVaultError, StorageError
 from memory_store.sqlite import BUSY_SECONDS, STANDBY, WRITABLE, FileAccess
 from memory_store.vault.storage.collections import number
+from memory_store.vault.storage.damage import NULLABLE
 from memory_store.vault.storage.keys import CELLS, Slots
 from memory_store.vault.storage.memories import Body, Memories, MemoryRow
 from memory_store.vault.storage.postgres_engine import PostgresEngine
@@ -31,6 +32,7 @@ from memory_store.vault.storage.postgres_link import (
     Greeting,
     Link,
     ServerAwayError,
+    ServerError,
     UndefinedTable,
 )
 from memory_store.vault.storage.postgres_schema import BASE, COLUMNS, schema_statements
@@ -479,3 +481,32 @@ def check_is_vault_there(address: Address) -> FileAccess:
             f"{address}: a vault of format {found}; this version reads format {FORMAT_VERSION}"
         )
     return access
+
+
+def is_strange(address: Address) -> bool:
+    """Whether a vault's tables have columns of other kinds than a vault has, or empty ones: as its
+    server says. No, where that does not answer now."""
+    link = Link(address, read_only=True, patience=BUSY_SECONDS, greeting=_Vault(address.vault))
+    known = {**COLUMNS, "vault_head": {"revision": "bigint", "format": "bigint"}}
+
+    def look(connection: Any) -> bool:
+        for table, columns in known.items():
+            full = (name for name in columns if (table, name) not in NULLABLE)
+            empty = " or ".join(f"{name} is null" for name in full)
+            one = connection.execute(f"select {', '.join(columns)} from {table} limit 0")
+            kinds = [column.type_code for column in one.description]
+            if kinds != [connection.adapters.types[kind].oid for kind in columns.values()]:
+                return True
+            if connection.execute(f"select 1 from {table} where {empty} limit 1").fetchone():
+                return True
+        return False
+
+    try:
+        link.run(lambda connection: None)  # a first question has its answers later
+        return link.run(look)
+    except ServerError:
+        return False
+    except StorageError:  # there is no such table, or it cannot be asked like this
+        return True
+    finally:
+        link.close()
