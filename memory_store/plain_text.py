@@ -27,6 +27,16 @@ EMPHASIS = re.compile(
 LINK = re.compile(
     r"!?\[(?P<said>[^\[\]\n]{0,400})\]\([^()\s]{0,1000}(?:[ \t]+[\"'][^\"\n]{0,200}[\"'])?\)"
 )
+_TARGET = r"(?:\([^()\s]{0,1000}(?:[ \t]+[\"'][^\"\n]{0,200}[\"'])?\)|\[[^\[\]\n]{0,200}\])"
+BADGE = re.compile(rf"\[!\[[^\[\]\n]{{0,400}}\]{_TARGET}\]{_TARGET}")
+"""A picture that is a link: as a rule it says what a program made of a project."""
+REFERENCE = re.compile(r"(?<![\w\]\\])!?\[(?P<said>[^\[\]\n]{1,400})\]\[[^\[\]\n]{0,200}\]")
+DEFINITION = re.compile(
+    r"^ {0,3}\[[^\[\]\n^]{1,200}\]:[ \t]+[^\s\[]\S{0,2000}"
+    r"(?:[ \t]+[\"'(][^\n]{0,400})?[ \t]*(?:\n|\Z)",
+    re.MULTILINE,
+)
+"""``[name]: address``, which the links with that name lead to."""
 WIKILINK = re.compile(
     r"!?\[\[(?P<target>[^\[\]|#\n]{0,400})(?P<hash>#?)(?P<place>[^\[\]|\n]{0,400})"
     r"(?:\|(?P<said>[^\[\]\n]{1,400}))?\]\]"
@@ -70,7 +80,18 @@ ORG_LINE = re.compile(
 )
 """What Org mode says to programs: its keywords and drawers."""
 ORG_LINK = re.compile(r"\[\[[^\[\]\n]{1,1000}\]\[(?P<said>[^\[\]\n]{1,400})\]\]")
-GONE = (COMMENT, ATTRIBUTES, BLOCK_NAME, QUOTE, ESCAPE, RST_LINE, RST_ROLE, ORG_LINE)
+GONE = (
+    BADGE,
+    DEFINITION,
+    COMMENT,
+    ATTRIBUTES,
+    BLOCK_NAME,
+    QUOTE,
+    ESCAPE,
+    RST_LINE,
+    RST_ROLE,
+    ORG_LINE,
+)
 """Marks that leave nothing; reStructuredText's lines under titles Markdown has, too."""
 DOUBLE_TICKS = re.compile(r"(?<!`)(`{2,4}) ?([^`\n]{1,400}?) ?\1(?!`)")
 TASK = re.compile(r"^[ \t]*(?P<mark>[-*+] \[(?P<box>[ xX])\] )(?=\S)", re.MULTILINE)
@@ -211,7 +232,7 @@ def _tasks(text: str) -> Iterator[Edit]:
 def _links(text: str) -> Iterator[Edit]:
     """Addresses go, and what a link says stays; a link to a section of a note names both. Embedded
     pictures go."""
-    for found in chain(LINK.finditer(text), ORG_LINK.finditer(text)):
+    for found in chain(*(link.finditer(text) for link in (LINK, REFERENCE, ORG_LINK))):
         yield Edit(found.start(), found.start("said"))
         yield Edit(found.end("said"), found.end())
     if cut := CUT_LINK.search(text, max(0, text.rfind("[") - 2)):

@@ -43,6 +43,13 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
     ("text", "shown"),
     [
         ("# Packing\n\nTwo coats.", "Packing\nTwo coats."),
+        ("# Oars [![Built](a.svg)](b) [![Seen][c]][d]\n\nTwo.", "Oars  \nTwo."),
+        ("See [the rules][r], [these][] and ![a plan][p].", "See the rules, these and a plan."),
+        ('Row.\n\n[r]: https://a.example/r\n[p]: <b.svg> "Plan"\n\nEnd.', "Row.\n\nEnd."),
+        (
+            "a[i][j] and [^1]\n\n[^1]: One.\n[Ann]: it is late",
+            "a[i][j] and [^1]\n\n[^1]: One.\n[Ann]: it is late",
+        ),
         ("Out at **six**, *not* seven, __ever__.", "Out at six, not seven, ever."),
         (
             "at six. The ferry\nthat goes across the river Hook stops where the old mill stood,\n"

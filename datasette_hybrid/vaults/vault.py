@@ -40,6 +40,8 @@ OPENING_PATIENCE = 2.0
 a third of one, and a keyring may ask its owner."""
 
 
+OF_TABLES = frozenset({"add", "edit", "delete", "restore", "erase", "collection changed"})
+"""What an action is called that changes what stands in clear in the tables."""
 SUPERSEDED = "the key that opened it was replaced or removed"
 
 
@@ -435,8 +437,15 @@ class Vault:
         if store is not None and self.server.answers:
             self.audit.write(store)
 
+    def _hear(self, action: str, opened: int, returned: int) -> None:
+        """A store's action was done. What it wrote to a server is in the tables before the answer;
+        an import, which writes for long, is followed by the clock."""
+        self.audit.hear(action, opened, returned)
+        if self.tables is not None and action in OF_TABLES:
+            self.follow_server()
+
     def _adopt(self, store: MemoryStore, source: str) -> None:
-        store.report_to(self.audit.hear)
+        store.report_to(self._hear)
         store.expander = self.settings.expander
         self._store = store
         self.vault_id = store.vault_id

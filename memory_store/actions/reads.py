@@ -252,6 +252,7 @@ def newest(
     as_of: str | None = None,
     superseded: bool = False,
     by: str | None = None,
+    changed: str | None = None,
     limit: int = 100,
     offset: int = 0,
     after: tuple[str, str] | None = None,
@@ -259,7 +260,7 @@ def newest(
     """What the filters let through, with texts, newest first, of one moment by id.
 
     ``as_of``, ``superseded`` and ``by`` are as in a search. Who wrote a memory is sealed, so
-    ``by`` opens them one after another.
+    ``by`` opens them one after another. ``changed``: only what was made or changed since then.
     ``after``, the ``created`` and the id of the last memory seen, goes on behind it, whatever was
     added or deleted meanwhile. Raises BadInputError, NotFoundError for a collection that is not
     there.
@@ -283,6 +284,9 @@ def newest(
                 **validity(as_of, superseded),
             )
         )
+        if changed is not None:
+            moment = parse_moment(changed, parameter="changed")
+            mask &= np.maximum(snapshot.updated, snapshot.created) >= moment
         if after is not None:
             mask &= _behind(snapshot, *after)
         ordinals = _newest_first(snapshot, mask.nonzero()[0])

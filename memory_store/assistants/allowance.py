@@ -20,7 +20,7 @@ from memory_store.assistants.assistant import RefusedError
 CALLS = 240  # in a minute, and at once after a pause
 BYTES = 4 * 1024 * 1024  # of arguments in a minute
 MOST_IN_ONE = 1024 * 1024  # bytes of one call: fifty memories of 20 KB
-STREAMS, STREAMS_IN_ALL = 8, 256  # of one caller at once, and of a server
+STREAMS, STREAMS_IN_ALL = 4, 128  # of one caller at once, and of a server
 CALLERS = 4_096  # remembered at once; one that is forgotten begins with a full allowance
 
 

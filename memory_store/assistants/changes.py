@@ -11,6 +11,7 @@ where that is refused, or the vault is locked, the streams end.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
@@ -23,8 +24,9 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Res
 
 from memory_store.assistants.assistant import Assistant
 from memory_store.errors import MemoryStoreError
+from memory_store.store import MemoryStore
 
-LOOK_SECONDS = 1.0
+LOOK_SECONDS, RENEW_SECONDS = 1.0, 10.0
 MOST_SUBSCRIBED = 100  # addresses of a session or a stream, and streams of a session
 LIFE_SECONDS = 600.0  # of a stream without a session; its client then asks for another
 GRACE_SECONDS = 5.0  # in which a client has to read that it ended
@@ -51,6 +53,8 @@ class Changes:
         self._subscribed: dict[str, Callable[[], Awaitable[None]]] = {}
         self._streams = 0
         self._seen: tuple[int, Mapping[str, int]] | None = None
+        self._reader: MemoryStore
+        self._renewed = -math.inf
 
     async def listen(
         self, context: Any, parameters: types.SubscriptionsListenRequestParams
@@ -149,21 +153,21 @@ class Changes:
                 await self._subscribed[address]()
 
     async def _look(self) -> list[str]:
-        """The addresses of what changed since the last look."""
-        before = self._seen
-        now = await self._run(partial(self._versions, await self._current(), before), False)
-        self._seen = now
-        if before is None or now is before:
-            return []
-        changed = dict(now[1].items() ^ before[1].items())
-        return [self._landscape, *map(self._address, changed)]
+        """The addresses of what changed since the last look, for the assistant as it is now.
 
-    def _versions(
-        self, assistant: Assistant, known: tuple[int, Mapping[str, int]] | None
-    ) -> tuple[int, Mapping[str, int]]:
-        reader = assistant.reader
-        revision = reader.revision()
-        return known if known and known[0] == revision else (revision, reader.versions())
+        What it may read is asked again where anything was written, and every ``RENEW_SECONDS``.
+        """
+        before = self._seen
+        recent = time.monotonic() < self._renewed + RENEW_SECONDS
+        if before and recent and await self._run(self._reader.revision, False) == before[0]:
+            return []
+        self._reader, self._renewed = (await self._current()).reader, time.monotonic()
+        self._seen = now = await self._run(self._versions, False)
+        changed = dict(now[1].items() ^ before[1].items()) if before is not None else {}
+        return [self._landscape, *map(self._address, changed)] if changed else []
+
+    def _versions(self) -> tuple[int, Mapping[str, int]]:
+        return self._reader.revision(), self._reader.versions()
 
 
 def _refused(message: str) -> MCPError:

@@ -79,7 +79,7 @@ def start(assistant: Assistant, given: Start) -> Started:
         newest=listed(store.list(limit=10)),
     )
     if came := assistant.last_came():
-        new = listed(store.list(since=came, limit=10))
+        new = listed(store.list(changed=came, limit=10))
         day = came[:16]
         answer = replace(answer, newest=() if new else answer.newest, since_you_came=day, new=new)
     if given.asked.query:

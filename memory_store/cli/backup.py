@@ -17,8 +17,9 @@ import click
 
 from memory_store.addresses import is_address
 from memory_store.cli.options import vault_command
-from memory_store.cli.terminal import in_units, memories, printable_line
+from memory_store.cli.terminal import in_units, memories
 from memory_store.cli.vault_argument import VaultCommand, database_argument
+from memory_store.configuration import typed_vault
 from memory_store.errors import BadInputError, MemoryStoreError, StorageError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 NEEDS_DEVICE_KEY = (
     "Restored on another machine, it opens with the recovery code or a key file, and with the "
-    "passphrase once that machine has the device key: memory-store keys device export {}"
+    "passphrase once that machine has the device key: memory-store keys device export{}"
 )
 STANDARD_OUTPUT = Path("-")
 
@@ -48,7 +49,7 @@ def backup(database: Path, target: Path) -> None:
     size = copy_vault(database, target)
     click.echo(f"{target}: {in_units(size)}, checked")
     if MemoryStore.device_keys(target):
-        click.echo(NEEDS_DEVICE_KEY.format(printable_line(str(database))), err=True)
+        click.echo(NEEDS_DEVICE_KEY.format(typed_vault(database)), err=True)
 
 
 @vault_command()

@@ -17,6 +17,7 @@ from memory_store.cli.options import Group, at_terminal, json_option
 from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_json
 from memory_store.cli.terminal import printable_line
+from memory_store.configuration import typed_vault
 from memory_store.errors import BadInputError, ModelUnavailableError
 
 if TYPE_CHECKING:
@@ -222,7 +223,7 @@ def offer_model(name: str, vault: Path) -> bool:
     if not yes:
         click.echo(
             f"Words and topics are searched without it; {command_for(name)} and then "
-            f"memory-store reindex {shlex.quote(str(vault))} add meaning later.",
+            f"memory-store reindex{typed_vault(vault)} add meaning later.",
             err=True,
         )
         return True

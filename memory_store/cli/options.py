@@ -110,8 +110,7 @@ def with_store(function: Callable[..., None]) -> Callable[..., None]:
             if store.keys.lacks_device():
                 click.echo(
                     "Note: this machine lacks the device key that the vault's passphrase needs. "
-                    f"memory-store keys device restore {printable_line(str(store.path))} "
-                    "puts it here.",
+                    f"memory-store keys device restore{typed_vault(store.path)} puts it here.",
                     err=True,
                 )
             try:

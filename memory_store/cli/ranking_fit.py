@@ -12,14 +12,14 @@ from msgspec import to_builtins
 
 from memory_store.cli.progress import Progress
 from memory_store.cli.rows import write_answer
-from memory_store.cli.terminal import printable_line
+from memory_store.configuration import typed_vault
 
 if TYPE_CHECKING:
     from memory_store.evaluation import Judgements
     from memory_store.evaluation.ranking_fit import RankingFit
     from memory_store.store import MemoryStore
 
-TAKE_BACK = "memory-store settings {} ranking general"
+TAKE_BACK = "memory-store settings{} ranking general"
 
 
 def fit(
@@ -82,5 +82,5 @@ def _ending(store: MemoryStore, found: RankingFit, kept: bool) -> str:
         return "Nothing kept: the ranking stays as it is."
     if not kept:
         return "Nothing kept: without --dry-run these numbers would be."
-    back = TAKE_BACK.format(printable_line(str(store.path)))
+    back = TAKE_BACK.format(typed_vault(store.path))
     return f"Kept, sealed in the vault's settings. Take it back: {back}"

@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 class WatchCommand(ImportCommand):
     """The keeper follows the folders; it counts as use until you stop it."""
 
+    def invoke(self, ctx: click.Context) -> Any:
+        from memory_store.importing.watcher import check_installed
+
+        check_installed()  # before a passphrase is asked for
+        return super().invoke(ctx)
+
     def show(self, steps: KeptSteps, given: Mapping[str, Any]) -> None:
         """Show the reports that a keeper makes."""
         paths = given["paths"]

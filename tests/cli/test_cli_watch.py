@@ -14,7 +14,8 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from typing_commands import Vault
+import pytest
+from typing_commands import Vault, run
 
 from memory_store.store import MemoryStore
 
@@ -96,3 +97,12 @@ def test_a_folder_that_is_not_there_is_named(empty_vault: Vault) -> None:
     result = empty_vault.run("watch", "/nowhere/at/all")
     assert result.exit_code == 2
     assert "nothing to watch: /nowhere/at/all: no such file or folder" in result.stderr
+
+
+def test_a_missing_extra_is_said_before_the_vault_is_opened(
+    empty_vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)  # as if it were not installed
+    said = run("watch", str(empty_vault.path), "--key-file", str(tmp_path / "nowhere"), ".")
+    assert said.exit_code == 1
+    assert "datasette-hybrid[watch]" in said.stderr

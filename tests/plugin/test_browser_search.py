@@ -523,12 +523,22 @@ def test_axe_finds_nothing_wrong(
     assert {state: found for state, found in wrong.items() if found} == {}
 
 
-def violations(page: Any) -> list[str]:
-    """What axe-core objects to in a page."""
+def test_axe_finds_nothing_wrong_with_the_box_on_pages_of_datasette(
+    open_address: str, browser: Any
+) -> None:
+    with opened(browser, PHONE) as page:
+        for path in ("/", "/notes"):
+            page.goto(open_address + path)
+            assert page.locator(".hybrid-box").count() == 1
+            assert violations(page, ".hybrid-box") == []
+
+
+def violations(page: Any, within: str | None = None) -> list[str]:
+    """What axe-core objects to in a page, or in a part of it."""
     from axe_playwright_python.sync_playwright import Axe
 
     page.evaluate("document.querySelector('navigation-search')?.remove()")  # see titles()
-    found = Axe().run(page).response["violations"]
+    found = Axe().run(page, within).response["violations"]
     return [
         f"{one['id']}: {re.sub(' +', ' ', node['html'])[:120]}"
         for one in found

@@ -25,6 +25,7 @@ LANDSCAPE = "memory://notes/landscape"
 async def served(filled: Filled, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
     """A Datasette that looks at its vault twenty times in a second."""
     monkeypatch.setattr(changes, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(changes, "RENEW_SECONDS", 0.2)
     found = await with_tokens(filled, monkeypatch, allow={key: {"id": [*TOKENS]} for key in RIGHTS})
     yield found
     found.vault.lock()
@@ -147,6 +148,8 @@ async def test_who_listens_hears_what_changed_and_of_no_memory_that_is_not_their
     async with listening(served, "bob", *addresses, LANDSCAPE) as stream:
         await begun(stream)
         served.store.edit(diary, text="Plums are ripe")
+        await asyncio.sleep(0.5)
+        assert stream.messages.empty(), "not even that something changed"
         served.store.edit(THREE, text="Named by nobody")
         assert await stream.changed() == LANDSCAPE
         served.store.edit(ONE, text="The spare key hangs in the shed")

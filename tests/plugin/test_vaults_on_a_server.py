@@ -137,6 +137,24 @@ async def test_what_one_server_writes_the_other_finds(start: Start) -> None:
     assert (await one.get(".json?q=kingfisher&mode=keyword")).json()["rows"] == []
 
 
+async def test_who_wrote_finds_it_at_once_on_every_surface(start: Start) -> None:
+    served = (await start()).by("root")
+    await asyncio.to_thread(served.vault.follow_server)
+    counted = "select count(*) as n from memories"
+    ((before,),) = (one.values() for one in await served.sql(counted))
+    assert (await sent(served, "/new", title="Kingfisher", text="At the weir.")).status_code == 303
+    (row,) = (await served.get(".json?q=kingfisher&mode=keyword")).json()["rows"]
+    assert "Kingfisher" in unmarked((await served.get("?q=kingfisher&mode=keyword")).text)
+    assert (await served.sql(counted)) == [{"n": before + 1}]
+    found = "select title from hybrid_search('kingfisher', 1)"
+    assert await served.sql(found) == [{"title": "Kingfisher"}]
+    shown = await served.get("/notes/memories?_hybrid=kingfisher&_hybrid_mode=keyword")
+    assert "Kingfisher" in unmarked(shown.text)
+    await served.send("DELETE", f"{served.base}/memories/{row['id']}.json")
+    assert (await served.sql(counted)) == [{"n": before}]
+    assert (await served.get(".json?q=kingfisher&mode=keyword")).json()["rows"] == []
+
+
 async def test_it_is_unlocked_in_the_browser_and_locked_again(start: Start) -> None:
     closed = await start(**{"key-file": None})
     assert (await closed.get("?q=tomatoes")).status_code == 423

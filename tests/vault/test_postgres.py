@@ -30,6 +30,7 @@ from memory_store.paths import cache_folder
 from memory_store.records import MemoryDraft
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.postgres_link import let_go
+from memory_store.vault.storage.postgres_schema import COLUMNS
 from memory_store.vault.storage.segment_cache import SegmentCache
 from memory_store.vault.storage.transfer import TABLES, copy_vault, count
 
@@ -583,6 +584,44 @@ def test_a_line_that_is_cut_at_any_question_of_a_write_loses_and_doubles_nothing
 def fragile() -> Iterator[Server]:
     """A server that the tests of this module may stop."""
     yield from server_or_skip()
+
+
+def test_a_session_that_lost_what_was_prepared_is_begun_anew(on_server: MemoryStore) -> None:
+    """As by a pooler, or once a statement failed among others that were asked at once."""
+    store = on_server
+    store.add_many(drafts(3), embed=False)
+    for _ in range(4):
+        store.add("one more")
+        assert store.list(limit=5)
+    vault = store._opened.vault.whole_vault()
+    for storage in (vault.reader(), vault._writer):
+        unheard = "do $$ begin execute 'deallocate all'; end $$"  # of the library
+        storage._link._connection.execute(unheard)  # type: ignore[attr-defined]
+    assert len(store.list(limit=50)) == 7
+    store.add("and another")
+    assert len(store.list(limit=50)) == 8
+
+
+def test_tables_that_are_changed_under_a_reader_are_read_on(
+    fragile: Server, key_file: Path, private_folders: Path
+) -> None:
+    """As by a later layout of the tables, while programs have them open."""
+    view = "create view memory_store_vault.memories as select {} from memory_store.memories where "
+    view += "vault = memory_store.this_vault()"
+    columns = ["rowid", *COLUMNS["memories"]]
+    narrower = ["version::int4" if one == "version" else one for one in columns]
+    store, _ = MemoryStore.create(fragile.address(), key_file=key_file)
+    with store:
+        store.add_many(drafts(3), embed=False)
+        for _ in range(4):
+            assert store.verify()["failures"] == []
+        for shown in (narrower, columns):
+            drop = "drop view memory_store_vault.memories"
+            fragile.sql(drop, view.format(", ".join(shown)))
+            said = " ".join(store.verify()["failures"])  # all of one moment
+            assert "changed meanwhile; try again" in said
+            assert store.verify()["failures"] == []
+            assert len([*store.every()]) == 3
 
 
 def test_a_server_that_is_away_is_said_and_comes_back(

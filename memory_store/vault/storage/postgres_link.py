@@ -57,6 +57,8 @@ KNOWS_HOW = (
     160_000  # the library's version from which it can be told how to be asked for a password
 )
 READ_ONLY = "25006"
+FORGOTTEN = ("26000", "0A000")
+"""A statement that was prepared is not any more, or its tables were changed since."""
 Answer = TypeVar("Answer")
 
 
@@ -118,15 +120,19 @@ class Link:
     def run(self, ask: Callable[[Connection[Any]], Answer]) -> Answer:
         """Ask the server. Raises ServerError, ReadOnlyError or StorageError.
 
-        Outside of a transaction, where all that is asked only reads, a connection that was cut is
-        opened again and the question asked once more.
+        Outside of a transaction, where all that is asked only reads, a connection that was cut, or
+        whose session lost what was prepared, is opened again and the question asked once more.
         """
         begun = self.in_transaction and not self._beginning
         try:
             return self._asked(ask)
         except psycopg.Error as error:
-            if begun or not (self._opened and self._opened.closed):
+            forgotten = error.sqlstate in FORGOTTEN
+            self._doubtful |= forgotten  # and then what follows has a new connection
+            if begun or not (forgotten or (self._opened and self._opened.closed)):
                 raise self._said(error) from None
+        if self._opened is not None:
+            self._opened.close()
         self._reconnect()
         try:
             return self._asked(ask)
@@ -330,6 +336,7 @@ _CAUSES: dict[str, tuple[type[MemoryStoreError], str]] = {
     "53100": (ServerError, "the disk of the server is full"),
     "53300": (ServerAwayError, "the server takes no more connections"),
     "23505": (StorageError, "it has a row of that key already; if you were making it: try again"),
+    **dict.fromkeys(FORGOTTEN, (ServerError, "its tables were changed meanwhile; try again")),
     READ_ONLY: (ReadOnlyError, "nothing can be written: the server is a standby, or read-only"),
     "28": (ServerError, "the server does not let this user in: see PGPASSWORD and ~/.pgpass"),
     "42501": (StorageError, "this role may not do that: memory-store storage init prints grants"),
