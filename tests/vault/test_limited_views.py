@@ -25,6 +25,8 @@ OPEN_OF_A_VAULT = {
     "index_loaded": PUBLIC,
     "gate": "counts threads: a lock waits for this view, too",
     "expansions": "answers to questions, found by the whole question; no memory is in them",
+    "kept_vectors": "vectors of what is deleted, on their way into the sealed trash",
+    "trashed": "keyed tags of contents, looked up in collections that may be opened alone",
     "likenesses": "ids and cosines, kept apart for each choice of collections that may be opened",
     "keyring": ITS_OWN,
     "settings": ITS_OWN,
