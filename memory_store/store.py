@@ -68,6 +68,7 @@ class Collections(Actions):
     analysers = collections.analysers
     membership = collections.membership
     stale = collections.stale
+    languages = collections.languages
     create = collections.create
     set = collections.choose
     rename = collections.rename

@@ -133,6 +133,13 @@ def stale(opened: Opened) -> dict[str, int]:
     return {names[collection]: count for collection, count in counts.items()}
 
 
+@action(None, writes=False)
+def languages(opened: Opened) -> dict[str, dict[str, int]]:
+    """Id of a collection → language → how many of its memories are in it, most frequent first."""
+    snapshot = opened.vault.snapshot()
+    return {one: snapshot.languages_in(one) for one in opened.vault.collections.names()}
+
+
 def _info(vault: OpenVault, collection: str) -> CollectionInfo:
     return next(info for info in vault.collections.infos() if info.id == collection)
 

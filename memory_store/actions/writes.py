@@ -20,6 +20,7 @@ from memory_store.actions.reads import shown
 from memory_store.configuration import typed_vault
 from memory_store.errors import ConflictError, LockedError, ModelMismatchError
 from memory_store.importing.drafts import new_memory
+from memory_store.models.readability import unread_languages
 from memory_store.records import (
     Embedded,
     Embedding,
@@ -211,14 +212,9 @@ def _unread_lines(models: WritingEmbedders, vault: OpenVault) -> list[Degraded]:
     except LockedError:  # while it was importing: that is said by whom it stopped
         return []
     return [
-        line
+        unread_line(model, f"collection {names[collection]!r}", unread, typed_vault(vault.path))
         for collection, model in models.loaded.items()
-        for line in unread_line(
-            model,
-            f"collection {names[collection]!r}",
-            snapshot.languages_in(collection),
-            typed_vault(vault.path),
-        )
+        if (unread := unread_languages(model, snapshot.languages_in(collection)))
     ]
 
 

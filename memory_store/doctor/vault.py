@@ -6,7 +6,8 @@ Boundary: shows counts and the names of collections to the holder of a key, neve
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from memory_store.configuration import typed_vault
 from memory_store.doctor.installation import Check, State
 from memory_store.errors import MemoryStoreError, ModelMismatchError, ModelUnavailableError
 from memory_store.key_lookup import has_passphrase
+from memory_store.search.degraded import READ_IT
 
 if TYPE_CHECKING:
     from memory_store.actions.key_devices import DeviceKey
@@ -97,7 +99,8 @@ def _opened(path: Path, store: MemoryStore) -> list[Check]:
         *_environment_model(stats["model"], path),
     ]
     stale = store.collections.stale()
-    for info in store.collections.list():
+    collections = store.collections.list()
+    for info in collections:
         checks.append(_collection(store, info, stale.get(info.name, 0)))
     if vectors < memories:
         lacking = "no memory has" if not vectors else "some memories have not"
@@ -108,26 +111,31 @@ def _opened(path: Path, store: MemoryStore) -> list[Check]:
         checks.append(Check("vectors", "ok", f"{vectors:,}, made with {stats['model']}"))
     else:
         checks.append(Check("vectors", "ok", "none needed yet"))
-    return [*checks, *_languages(store, stats["languages"])]
+    return [*checks, *_languages(store, collections)]
 
 
-def _languages(store: MemoryStore, counts: Mapping[str, int]) -> list[Check]:
-    """Whether the vault's model reads what its memories are written in."""
+def _languages(store: MemoryStore, collections: Iterable[CollectionInfo]) -> list[Check]:
+    """Whether the model of each collection reads what its memories are written in."""
     from memory_store.models.readability import unread_languages
 
-    if not counts:
-        return []
-    try:
-        model = store.embedder()
-    except (ModelMismatchError, ModelUnavailableError):
-        return []  # said beside the model
-    unread = unread_languages(model, counts)
-    if not unread:
-        return [Check("languages", "ok", f"{model.name} reads them: {' '.join(counts)}")]
-    detail = f"{model.name} does not read {' or '.join(unread)}"
-    remedy = "memory-store models get multilingual, then "
-    remedy += f"memory-store reindex{typed_vault(store.path)} --embedder multilingual"
-    return [Check("languages", "missing", detail, "found by words, hardly by meaning", remedy)]
+    written, checks, read = store.collections.languages(), [], Counter[str]()
+    for info in collections:
+        try:
+            model = store.embedder(info.id)
+        except (ModelMismatchError, ModelUnavailableError):
+            continue  # said beside the model
+        counts = written[info.id]
+        if not (unread := unread_languages(model, counts)):
+            read.update(counts)
+            continue
+        detail = f"collection {info.name}: {model.name} does not read {' or '.join(unread)}"
+        remedy = READ_IT.format(typed_vault(store.path))
+        effect = "found by words, hardly by meaning"
+        checks.append(Check("languages", "missing", detail, effect, remedy))
+    if checks or not read:
+        return checks
+    spoken = " ".join(language for language, _ in read.most_common())
+    return [Check("languages", "ok", f"read by the embedding model: {spoken}")]
 
 
 def _topics(store: MemoryStore) -> Check:

@@ -7,13 +7,12 @@ Boundary: counts, and names of collections and models. A caller who may not read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
-from memory_store.models.readability import unread_languages
 from memory_store.records.degraded import TRY, Code, Degraded, from_text
 
 if TYPE_CHECKING:
@@ -198,16 +197,14 @@ def unembedded_lines(mask: Mask, context: SearchContext) -> tuple[Degraded, ...]
 
 
 def unread_line(
-    embedder: Embedder, named: str, languages: Mapping[str, int], database: str
-) -> tuple[Degraded, ...]:
-    """What is to be said where a model does not read ``languages`` (code → how many memories).
+    embedder: Embedder, named: str, languages: Iterable[str], database: str
+) -> Degraded:
+    """What is to be said where a model does not read ``languages`` (their English names).
 
     ``named`` is what :func:`named_collections` makes of the collections that hold them.
     """
-    unread = " or ".join(unread_languages(embedder, languages))
-    said = UNREAD.format(named, embedder.name, unread)
-    line = Degraded(Code.UNREAD, said, READ_IT.format(database), names=True)
-    return (line,) if unread else ()
+    said = UNREAD.format(named, embedder.name, " or ".join(languages))
+    return Degraded(Code.UNREAD, said, READ_IT.format(database), names=True)
 
 
 def named_collections(collections: Iterable[str], context: SearchContext) -> str:

@@ -9,6 +9,7 @@ import pytest
 from memory_store import access
 from memory_store.access import Grants
 from memory_store.doctor.vault import vault as doctor_of
+from memory_store.models.readability import COMMON_WORDS
 from memory_store.records import search_request
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
@@ -47,6 +48,31 @@ def test_doctor_says_it(russian: MemoryStore) -> None:
     (check,) = [one for one in doctor_of(russian.path, russian) if one.name == "languages"]
     assert (check.state, MENDED in check.remedy) == ("missing", True)
     assert "Russian" in check.detail
+
+
+def test_a_small_collection_is_named_beside_a_large_one_that_is_read(russian: MemoryStore) -> None:
+    russian.collections.create("home")
+    for number in range(40):
+        russian.add(f"The key number {number} hangs in the hall.", collection="home")
+    (line,) = [one for one in russian.search("key").degraded if "does not read" in one]
+    assert "collection 'personal':" in line
+    in_home = russian.search("key", collection=["home"])
+    assert not [one for one in in_home.degraded if "does not read" in one]
+    (check,) = [one for one in doctor_of(russian.path, russian) if one.name == "languages"]
+    assert (check.state, "collection personal:" in check.detail) == ("missing", True)
+
+
+def test_a_collection_is_measured_by_the_model_of_its_own(
+    russian: MemoryStore, tmp_path: Path
+) -> None:
+    from tiny_embedder import build
+
+    folder = tmp_path / "reads-russian"
+    build(folder, words=sorted({*" ".join(COMMON_WORDS["ru"].split()).casefold().split()}))
+    russian.collections.set("personal", embedder=str(folder))
+    russian.reindex()
+    (check,) = [one for one in doctor_of(russian.path, russian) if one.name == "languages"]
+    assert (check.state, check.detail) == ("ok", "read by the embedding model: ru")
 
 
 def test_who_may_not_read_learns_no_language(russian: MemoryStore) -> None:

@@ -208,6 +208,7 @@ CALLS: tuple[Callable[[MemoryStore], Any], ...] = (
     lambda store: [*store.collections.membership().values()],
     lambda store: without_sizes(store.stats()),
     lambda store: store.collections.stale(),
+    lambda store: [*store.collections.languages().values()],
     lambda store: store.topic_hash("ledger", HIDDEN),
     lambda store: store.topic_hash("ledger"),
     lambda store: store.references(),

@@ -10,7 +10,6 @@ Boundary: the query and its variants go to the embedding model; the rest is vect
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ import numpy as np
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.index.numpy_vectors import best_windows
 from memory_store.index.vectors import VectorHits
+from memory_store.models.readability import unread_languages
 from memory_store.records.degraded import Code, Degraded
 from memory_store.search.candidates import Fetched, LegList, QueryModel, Scope
 from memory_store.search.context import SearchContext
@@ -79,7 +79,7 @@ def vector_leg(search: Search) -> Fetched:
         raise next(iter(missing.values()))
     alike, unlike = _like_list(index, searched, search)
     lacking = () if _words_decide(search) else unembedded_lines(analysis.mask, context)
-    unread = [line for one in models for line in _unread(one, context)]
+    unread = [line for one in models for line in _unread(one, search)]
     return Fetched((*lists, *alike), (*missing, *unlike, *lacking, *unread), tuple(models))
 
 
@@ -88,13 +88,23 @@ def _words_decide(search: Search) -> bool:
     return search.recipe.has_code_rules and len(search.plan.legs) > 1
 
 
-def _unread(model: QueryModel, context: SearchContext) -> tuple[Degraded, ...]:
-    """What is to be said where a model does not read what it searches."""
-    languages: Counter[str] = Counter()
+def _unread(model: QueryModel, search: Search) -> tuple[Degraded, ...]:
+    """What is to be said where a model does not read a collection that it searches."""
+    context, snapshot = search.context, search.snapshot
+    unread: dict[tuple[str, ...], list[str]] = {}
     for collection in model.scope.collections:
-        languages.update(context.snapshot.languages_in(collection))
-    named = named_collections(model.scope.collections, context)
-    return unread_line(model.embedder, named, languages, context.typed_vault())
+        languages = unread_languages(model.embedder, snapshot.languages_in(collection))
+        if languages and (search.analysis.mask & snapshot.visible([collection])).any():
+            unread.setdefault(languages, []).append(collection)
+    return tuple(
+        unread_line(
+            model.embedder,
+            named_collections(collections, context),
+            languages,
+            context.typed_vault(),
+        )
+        for languages, collections in unread.items()
+    )
 
 
 def scopes(mask: Mask, context: SearchContext) -> tuple[Scope, ...]:
