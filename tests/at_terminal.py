@@ -33,9 +33,11 @@ def session(
     if child == 0:
         os.execve(command[0], [*command], {**environment})
     shown, waiting, deadline = b"", list(answers), time.monotonic() + PATIENCE
+    ready = select.poll()
+    ready.register(terminal, select.POLLIN)
     answered, asks = 0, re.compile(re.escape(question.encode()))
     while time.monotonic() < deadline:
-        if not select.select([terminal], [], [], 0.1)[0]:
+        if not ready.poll(100):
             continue
         try:
             piece = os.read(terminal, 65_536)

@@ -11,7 +11,6 @@ import fcntl
 import io
 import json
 import os
-import select
 import selectors
 import signal
 import socket
@@ -326,7 +325,9 @@ class Server:
 
 def _is_gone(connection: socket.socket) -> bool:
     """Whether the other end, which says nothing more, has closed."""
-    return bool(select.select([connection], [], [], 0)[0])
+    with selectors.DefaultSelector() as ready:
+        ready.register(connection, selectors.EVENT_READ)
+        return bool(ready.select(0))
 
 
 class Said(io.TextIOWrapper):

@@ -113,7 +113,7 @@ def test_code_is_found_by_words_with_its_lines_and_nothing_of_it_is_in_the_file(
     assert report.imported == 2
     (row,) = store.search("quixotic cookie", limit=1).rows
     assert (row.ref, row.line, row.end_line) == ("src/flamingo/wigwam.py", 1, 8)
-    assert row.symbol == "ZanzibarSession"
+    assert row.symbol == "ZanzibarSession.sign_quixotic_cookie"
     (row,) = store.search("ZanzibarSession", limit=1).rows
     assert (row.type, row.as_dict()["symbol"]) == ("code", "ZanzibarSession")
     store.close()

@@ -273,8 +273,10 @@ def serve(model: Path, on_server: Any) -> Any:
     yield start
     for datasette in started:
         vaults_of(datasette).lock_all()
-        if datasette.executor:  # its threads hold files open
-            datasette.executor.shutdown(wait=False)
+        if datasette.executor:
+            datasette.executor.shutdown(cancel_futures=True)
+        for database in datasette.databases.values():  # or too many files are open in the end
+            database.close()
 
 
 def plain_datasette(paths: tuple[Path, ...], configuration: dict[str, Any], **more: Any) -> Any:

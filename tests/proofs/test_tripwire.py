@@ -43,6 +43,7 @@ LISTS_BY = set(inspect.signature(MemoryStore.list).parameters) - {
     "limit",
     "offset",
     "after",
+    "changed",  # which no search takes: it is tried by itself
 }
 ANYTHING = Narrowed({}, lambda draft: True)
 LINES = ("", "lex: {}", "vec: {}", "hyde: {}", "lex: {}\nvec: {}")
@@ -379,6 +380,18 @@ def test_a_list_by_filters_opens_what_it_lists(
             assert set(rows) <= set(those(corpus, narrowed.lets_through))
             listed += len(rows)
     assert listed
+
+
+def test_a_list_of_what_was_changed_opens_what_it_lists(
+    store: MemoryStore, corpus: Corpus, wire: Wire
+) -> None:
+    made = sorted(one.created for one in store.list(limit=MEMORIES))
+    late = made[-20]
+    before = store.list(changed=late, until=late, limit=MEMORIES)
+    rows = [memory.id for memory in before]
+    assert 0 < len(rows) < MEMORIES
+    with wire.around(rows):
+        assert store.list(changed=late, until=late, limit=MEMORIES) == before
 
 
 def test_reading_one_memory_opens_no_other(store: MemoryStore, corpus: Corpus, wire: Wire) -> None:
