@@ -21,7 +21,7 @@ from datasette.app import Datasette
 from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
 
-from datasette_hybrid.vaults.registry import vaults_of
+from datasette_hybrid.vaults.registry import names_found, vaults_of
 from memory_store.addresses import Address
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
@@ -244,7 +244,6 @@ def on_server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 @pytest.fixture
 def serve(model: Path, on_server: Any) -> Any:
     """Starts Datasette over files, with plugin options by database."""
-    started: list[Any] = []
 
     async def start(
         *paths: Path,
@@ -267,15 +266,26 @@ def serve(model: Path, on_server: Any) -> Any:
         }
         datasette = plain_datasette(paths, configuration, **more)
         await datasette.invoke_startup()
-        started.append(datasette)
         return Served(datasette, named)
 
-    yield start
-    for datasette in started:
-        vaults_of(datasette).lock_all()
+    return start
+
+
+STARTED: list[Any] = []
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_open() -> Iterator[None]:
+    """Closes what a test's Datasettes hold open: all together are more files than a system lets a
+    process open."""
+    yield
+    while STARTED:
+        datasette = STARTED.pop()
+        if names_found(datasette):
+            vaults_of(datasette).lock_all()
         if datasette.executor:
             datasette.executor.shutdown(cancel_futures=True)
-        for database in datasette.databases.values():  # or too many files are open in the end
+        for database in datasette.databases.values():
             database.close()
 
 
@@ -287,6 +297,7 @@ def plain_datasette(paths: tuple[Path, ...], configuration: dict[str, Any], **mo
     datasette = Datasette(files, settings=settings, **{name: configuration}, **more)
     pages = datasette._jinja_env if hasattr(datasette, "_jinja_env") else datasette.jinja_env
     pages.bytecode_cache = COMPILED
+    STARTED.append(datasette)
     return datasette
 
 
