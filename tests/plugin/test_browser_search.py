@@ -497,6 +497,7 @@ ZOOMED = (640, 450)
 """A desktop at 200 %."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("size", "scheme"),
     [*itertools.product([DESKTOP, PHONE], ["light", "dark"]), (ZOOMED, "light")],

@@ -194,18 +194,19 @@ def forget_tokens(datasette: Any) -> None:
 async def test_a_client_that_stopped_reading_is_given_up(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "LIFE_SECONDS", 0.3)
+    monkeypatch.setattr(changes, "LIFE_SECONDS", 4)
     monkeypatch.setattr(changes, "GRACE_SECONDS", 0.2)
-    stuck = asyncio.Event()
+    stuck, sent = asyncio.Event(), Stream.send
 
     async def send(self: Stream, message: Any) -> None:
         if b"resources/updated" in message.get("body", b""):
             stuck.set()
             await asyncio.sleep(60)
+        await sent(self, message)
 
     monkeypatch.setattr(Stream, "send", send)
     async with listening(served, "bob", LANDSCAPE) as stream:
-        await asyncio.sleep(0.15)
+        await begun(stream)
         served.store.add("A note")
         await asyncio.wait_for(stuck.wait(), 20)
         stream.closed.set()
