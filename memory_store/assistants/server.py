@@ -75,6 +75,16 @@ Run = Callable[[Callable[[], Any], bool], Awaitable[Any]]
 """Does a piece of work in a thread; the second argument is whether it writes."""
 
 
+class MemoryServer(Server[Any]):
+    """The SDK's server, which says no more than is so."""
+
+    def get_capabilities(self, *options: Any, **named: Any) -> types.ServerCapabilities:
+        """The SDK has every list change where notices are served: tools and prompts stay."""
+        said = super().get_capabilities(*options, **named)
+        tools, prompts = types.ToolsCapability(), types.PromptsCapability()
+        return said.model_copy(update={"tools": tools, "prompts": prompts})
+
+
 def server_for(
     assistant: Assistant,
     database: str,
@@ -87,7 +97,7 @@ def server_for(
     ``changes`` are the subscriptions of a session; where there is none, ``listen`` serves a stream
     of notices, and without that none are taken.
     """
-    return Server(
+    return MemoryServer(
         "memory-store",
         version=version("datasette-hybrid"),
         title="Memories",
