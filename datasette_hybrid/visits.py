@@ -3,7 +3,7 @@
 Over HTTP nothing says when a conversation begins. A pause of an hour does; and what was before the
 server started, the audit trail knows.
 
-Boundary: times of actors' own visits, in memory; each is told its own alone.
+Boundary: keeps in memory when each actor came last; an actor learns only of its own visits.
 """
 
 from __future__ import annotations

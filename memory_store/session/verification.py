@@ -87,7 +87,7 @@ def verify(
             except UNFORESEEN:
                 if not failures or not failures[0].startswith(DATABASE):
                     raise  # the file is whole: the fault is ours
-                failures.append(f"{name}: holds what no vault holds")
+                failures.append(f"{name}: has values that no vault writes")
         work.snapshot.wipe()
     if progress is not None:
         progress("", len(checks), len(checks))

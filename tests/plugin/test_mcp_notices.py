@@ -150,7 +150,7 @@ async def test_who_listens_hears_what_changed_and_of_no_memory_that_is_not_their
         served.store.edit(diary, text="Plums are ripe")
         await asyncio.sleep(0.5)
         assert stream.messages.empty(), "not even that something changed"
-        served.store.edit(THREE, text="Named by nobody")
+        served.store.edit(THREE, text="A changed note")
         assert await stream.changed() == LANDSCAPE
         served.store.edit(ONE, text="The spare key hangs in the shed")
         assert {await stream.changed(), await stream.changed()} == {LANDSCAPE, addresses[0]}

@@ -41,14 +41,18 @@ NULLABLE = frozenset(
 def vault_faults(path: Path) -> Iterator[None]:
     """What cannot be read or written inside is StorageError, naming the file and the cause.
 
-    A fault of the disk, a file that SQLite finds damaged, or one that holds what no vault holds.
+    A fault of the disk, a file that SQLite finds damaged, or one that has values that no vault writes.
     """
     try:
         with storage_faults(path):
             yield
     except UNFORESEEN as error:
         if _damaged(path):
-            what = "database holds what no vault holds" if is_on_server(path) else "file is damaged"
+            what = (
+                "database has values that no vault writes"
+                if is_on_server(path)
+                else "file is damaged"
+            )
             raise StorageError(
                 f"{path.name}: the {what}; memory-store verify says where"
             ) from error

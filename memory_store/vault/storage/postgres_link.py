@@ -342,7 +342,7 @@ _CAUSES: dict[str, tuple[type[MemoryStoreError], str]] = {
     "42501": (StorageError, "this role may not do that: memory-store storage init prints grants"),
     "3D000": (ServerError, "there is no such database on the server"),
     "08": (ServerAwayError, "the database is away"),
-    "22": (StorageError, "it holds what no vault holds; memory-store verify says where"),
+    "22": (StorageError, "it has values that no vault writes; memory-store verify says where"),
 }
 """SQLSTATE, or its class → what is raised, and the cause in words."""
 
