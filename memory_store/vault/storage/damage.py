@@ -41,7 +41,7 @@ NULLABLE = frozenset(
 def vault_faults(path: Path) -> Iterator[None]:
     """What cannot be read or written inside is StorageError, naming the file and the cause.
 
-    A fault of the disk, a file that SQLite finds damaged, or one that has values that no vault writes.
+    A fault of the disk, a file that SQLite finds damaged, or one with values that no vault writes.
     """
     try:
         with storage_faults(path):
