@@ -153,6 +153,7 @@ def result_lines(
     facts = [under, row.type, row.created[:10]]
     facts.append(" ".join(f"#{topic}" for topic in row.topics))
     facts += [f"superseded by {row.superseded_by[:SHORT_ID]}"] if row.superseded_by else []
+    facts += [f"by {row.by}"] if row.by else []
     facts.append((row.ref or "") if by_ref else row.id[:SHORT_ID])
     facts_line = " · ".join(printable_line(fact) for fact in facts if fact)
     preview = preview_words(row)
