@@ -75,10 +75,10 @@ demo: $(VENV)/.runtime ## import the demo notes into a sealed store, search them
 	@PORT=$(PORT) SERVE=$(SERVE) BIN=$(BIN) $(BIN)/python demo/run.py
 
 test: $(VENV)/.test ## run the tests (DATASETTE=next: on the newest 1.0 alpha); the proofs of security: make proofs
-	$(BIN)/python -m pytest -n 4 --dist worksteal -m "not soak" $(or $(ARGS),$(addprefix --ignore=tests/,proofs measuring as_a_user))
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not soak" $(or $(ARGS),$(addprefix --ignore=tests/,proofs measuring as_a_user))
 
 test-postgres: $(VENV)/.test ## run the tests of what a vault does with every vault in a PostgreSQL database
-	STORAGE=postgres $(BIN)/python -m pytest -n 4 --dist worksteal -m "not soak and not browser" \
+	STORAGE=postgres $(BIN)/python -m pytest -n auto --dist worksteal -m "not soak and not browser" \
 		$(addprefix tests/,vault plugin assistants search) \
 		$(addprefix tests/test_,store.py trash.py actions.py editing.py review.py links.py succession.py) $(ARGS)
 

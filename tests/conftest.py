@@ -61,13 +61,18 @@ def second_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_embedder(folder, words=["weir"], dimensions=32)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """How many processes ``-n auto`` starts: a test often waits for a server or a browser."""
+    return (os.cpu_count() or 1) + 4
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """A test that is marked ``in_a_file`` is skipped with ``STORAGE=postgres``.
 
     Of a test that is marked ``sampled(n)`` n cases are run, spread from one that its name draws.
 
     All are run by ``make proofs``, and of a test that the command line names. With ``PROOFS=few``
-    a third of n is run: by another Datasette, after a usual run.
+    a third of n is run, as ``.ci/run`` does.
     """
     if os.environ.get("STORAGE"):
         for item in items:

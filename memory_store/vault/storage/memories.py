@@ -5,7 +5,7 @@ Boundary: sealed values, keyed tags and the clear columns pass. No key, no text,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -96,9 +96,9 @@ class Memories(Table):
         """The collection of a memory."""
         return self._value("select collection from memories where id = ?", (memory,))
 
-    def beginning(self, prefix: str) -> Iterator[tuple[str, str]]:
+    def beginning(self, prefix: str) -> list[tuple[str, str]]:
         """(memory, collection) of those whose ids begin so, in hexadecimal."""
-        yield from self._engine.execute(
+        return self._all(
             "select id, collection from memories where id >= ? and id < ?", (prefix, prefix + "g")
         )
 
