@@ -129,10 +129,14 @@ def widened(vectors: npt.NDArray[np.float16]) -> npt.NDArray[np.float32]:
 def unit_rows(vectors: npt.NDArray[np.float16]) -> npt.NDArray[np.float32]:
     """float32 [n, d] of length 1: what float16 rounded off is made up for. Zeros stay zero."""
     rows = widened(vectors)
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    np.divide(1.0, lengths, out=lengths, where=lengths > 0)
-    rows *= lengths[:, None]
+    rows *= inverse_lengths(rows)[:, None]
     return rows
+
+
+def inverse_lengths(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """float32 [n]: one divided by each row's length; zero for zeros."""
+    lengths: npt.NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return np.divide(1.0, lengths, out=lengths, where=lengths > 0)
 
 
 def packed_signs(signs: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:

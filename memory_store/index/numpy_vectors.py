@@ -1,6 +1,7 @@
 """The vector index in NumPy: exact when small, sign bits first when large.
 
-Boundary: reads the snapshot's vectors in place and keeps no copy outside its segments.
+Boundary: reads the snapshot's vectors in place, and keeps no copy outside its segments but a
+sample, which is overwritten with the snapshot.
 
 The scan compares one bit per coordinate (XOR and popcount over words that lie side by side),
 fetches ``OVERFETCH`` times as many windows as wanted, and ranks those by their real cosine.
@@ -13,15 +14,16 @@ equal cosines, and starts no threads, which two searches at once would fight ove
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from memory_store.index.columns import Array
-from memory_store.index.layout import packed_signs, unit_rows
+from memory_store.index.layout import inverse_lengths, packed_signs, widened
 from memory_store.index.shard_questions import Cosines, WindowCosines
-from memory_store.index.snapshot import Mask, Part, Snapshot
+from memory_store.index.snapshot import Mask, Part, Sample, Snapshot
 from memory_store.index.vectors import VectorHits
 
 EXACT_UP_TO = 20_000  # vectors; above, bits are scanned first
@@ -154,30 +156,47 @@ class _Windows:
             ordinals[start:end] = part.base + documents
             places[start:end] = rows - segment.window_offsets[documents]
             segment.vectors.take(rows, axis=0, out=taken[start:end], mode="clip")
-        block = unit_rows(taken)
-        cosines = np.einsum("ij,j->i", block, query)
-        taken.fill(0)  # freed memory keeps what stood in it, past a lock
-        block.fill(0)
+        (cosines,) = _exact(taken, query)
         return ordinals, cosines, places
 
 
-def best_cosines(
-    snapshot: Snapshot, query: npt.NDArray[np.float32], ordinals: npt.NDArray[np.integer[Any]]
-) -> npt.NDArray[np.float64]:
-    """float64 [n]: the exact cosine of each document's nearest window, NaN for one without vectors.
+def _exact(
+    vectors: npt.NDArray[np.float16], *queries: npt.NDArray[np.float32]
+) -> list[npt.NDArray[np.float32]]:
+    """Of each query float32 [n]: its cosines with ``vectors``, a copy that is overwritten."""
+    found = [np.empty(len(vectors), np.float32) for _ in queries]
+    for start in range(0, len(vectors), RANK_BLOCK):
+        piece = slice(start, start + RANK_BLOCK)
+        block = widened(vectors[piece])
+        lengths = inverse_lengths(block)
+        for query, cosines in zip(queries, found, strict=True):
+            np.multiply(np.einsum("ij,j->i", block, query), lengths, out=cosines[piece])
+        block.fill(0)  # freed memory keeps what stood in it, past a lock
+    vectors.fill(0)
+    return found
 
-    ``ordinals`` ascend. Vectors of another length than the query's are none.
+
+def best_cosines(
+    snapshot: Snapshot,
+    ordinals: npt.NDArray[np.integer[Any]],
+    *queries: npt.NDArray[np.float32],
+) -> npt.NDArray[np.float64]:
+    """float64 [queries, n]: the exact cosine of each document's nearest window with each query, NaN
+    for one without vectors.
+
+    ``ordinals`` ascend. Vectors of another length than the queries' are none.
     """
-    found = np.full(len(ordinals), np.nan)
+    found = np.full((len(queries), len(ordinals)), np.nan)
     if snapshot.shards is not None:
-        asking = Cosines(*map(_sent, (query, ordinals)))
-        known, cosines = snapshot.shards.ask(snapshot, asking)
-        found[np.searchsorted(ordinals, known)] = cosines
+        for query, best in zip(queries, found, strict=True):
+            asking = Cosines(*map(_sent, (query, ordinals)))
+            known, cosines = snapshot.shards.ask(snapshot, asking)
+            best[np.searchsorted(ordinals, known)] = cosines
         return found
     cuts = np.searchsorted(ordinals, [part.base for part in snapshot.parts]).tolist()
     for part, start, end in zip(snapshot.parts, cuts, [*cuts[1:], len(ordinals)], strict=True):
         segment = part.segment
-        if start == end or segment.dimensions != len(query):
+        if start == end or segment.dimensions != len(queries[0]):
             continue
         rows = ordinals[start:end] - part.base
         first, last = segment.window_offsets[rows], segment.window_offsets[rows + 1]
@@ -187,12 +206,10 @@ def best_cosines(
             continue
         each = np.cumsum(counts[held]) - counts[held]
         windows = np.arange(counts.sum()) + np.repeat(first[held] - each, counts[held])
-        taken = segment.vectors.take(windows, axis=0)
-        block = unit_rows(taken)
-        cosines = np.clip(np.einsum("ij,j->i", block, query), -1.0, 1.0)
-        taken.fill(0)  # freed memory keeps what stood in it, past a lock
-        block.fill(0)
-        found[start + held] = np.maximum.reduceat(cosines, each)
+        every = _exact(segment.vectors.take(windows, axis=0), *queries)
+        for best, cosines in zip(found, every, strict=True):
+            nearest = np.maximum.reduceat(cosines, each)
+            best[start + held] = np.clip(nearest, -1.0, 1.0)
     return found
 
 
@@ -210,18 +227,58 @@ def window_cosines(
         places, cosines = snapshot.shards.ask(snapshot, asking)
         found[places] = cosines
         return found
-    pieces = [np.zeros(0, np.float32)]
+    taken = _taken(snapshot, ordinals, windows)
+    return np.concatenate([np.zeros(0, np.float32), *(_exact(one, query)[0] for one in taken)])
+
+
+def _taken(
+    snapshot: Snapshot,
+    ordinals: npt.NDArray[np.integer[Any]],
+    windows: npt.NDArray[np.integer[Any]],
+) -> Iterator[npt.NDArray[np.float16]]:
+    """Copies of a window of each of ``ordinals`` (ascending), segment by segment."""
     cuts = np.searchsorted(ordinals, [part.base for part in snapshot.parts]).tolist()
     for part, start, end in zip(snapshot.parts, cuts, [*cuts[1:], len(ordinals)], strict=True):
-        segment = part.segment
         if start < end:
-            rows = segment.window_offsets[ordinals[start:end] - part.base] + windows[start:end]
-            taken = segment.vectors[rows]
-            unit = unit_rows(taken)
-            pieces.append(np.einsum("ij,j->i", unit, query))
-            taken.fill(0)  # freed memory keeps what stood in it, past a lock
-            unit.fill(0)
-    return np.concatenate(pieces)
+            own = part.segment.window_offsets[ordinals[start:end] - part.base]
+            yield part.segment.vectors[own + windows[start:end]]
+
+
+def sampled_cosines(
+    snapshot: Snapshot, query: npt.NDArray[np.float32], collections: Collection[str], most: int
+) -> npt.NDArray[np.float32]:
+    """float32 [n]: the query's cosines with at most ``most`` windows of some collections, evenly
+    spaced: the same ones every time."""
+    wanted, sample = (len(query), frozenset(collections), most), snapshot.sample
+    if sample is None or sample.of != wanted:
+        ordinals, windows = _spaced(snapshot, *wanted)
+        if snapshot.shards is not None:
+            return window_cosines(snapshot, query, ordinals, windows)
+        sample = snapshot.sample = Sample(wanted, _taken(snapshot, ordinals, windows))
+    return sample.cosines(query)
+
+
+def _spaced(
+    snapshot: Snapshot, dimensions: int, collections: Collection[str], most: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Documents and windows of theirs: at most ``most``, from one end of the snapshot to the
+    other."""
+    parts = [
+        part
+        for part in snapshot.parts
+        if part.collection in collections and part.segment.dimensions == dimensions
+    ]
+    step, first = max(1, sum(part.segment.windows for part in parts) // most), 0
+    ordinals, windows = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
+    for part in parts:
+        segment = part.segment
+        rows = np.arange(first, segment.windows, step)
+        first = (first - segment.windows) % step
+        rows = rows[part.alive[segment.window_rows[rows]]]
+        owners = segment.window_rows[rows]
+        ordinals.append(part.base + owners)
+        windows.append((rows - segment.window_offsets[owners]).astype(np.int32))
+    return np.concatenate(ordinals), np.concatenate(windows)
 
 
 def _sent(numbers: npt.NDArray[Any]) -> bytes:

@@ -245,7 +245,8 @@ def _(question: asked.Nearest, snapshot: Snapshot, part: Part) -> Columns:
 @answer.register
 def _(question: asked.Cosines, snapshot: Snapshot, part: Part) -> Columns:
     own = _own(question.ordinals, snapshot, part)
-    return own, best_cosines(snapshot, _query(question.query), own)
+    (cosines,) = best_cosines(snapshot, own, _query(question.query))
+    return own, cosines
 
 
 @answer.register

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import threading
 import uuid
+import weakref
 from bisect import bisect_right
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from memory_store.index.layout import Segment, unit_rows
+from memory_store.index.layout import Segment, inverse_lengths, unit_rows, widened
 from memory_store.index.shard_questions import Shards, Vectors
 from memory_store.index.topics import TopicGroup, with_topic_or_below
 from memory_store.records import DONE_SUFFIX
@@ -123,6 +124,8 @@ class Snapshot:
         self.content_tags = _joined([s.content_tags for s in segments], np.uint8, 16)
         self.id_words = _joined([s.id_words for s in segments], np.uint64, 2)
         self.caches: dict[Any, Any] = {}
+        self.sample: Sample | None = None
+        """Windows that were last asked what is usual for a query."""
         self._worked_out: dict[str, Any] = {}
         self._places: dict[str, int] = {}
         self.limited = False
@@ -423,6 +426,9 @@ class Snapshot:
         for value in vars(self).values():
             if isinstance(value, np.ndarray) and value.flags.writeable:
                 value.fill(0)
+        if self.sample is not None:
+            self.sample.wipe()
+            self.sample = None
         self.caches.clear()
         self._worked_out.clear()
 
@@ -430,6 +436,37 @@ class Snapshot:
         wanted = {*types, *(name + DONE_SUFFIX for name in types)}
         chosen = np.array([name in wanted for name in self.types] or [False], dtype=bool)
         return chosen[self.type_codes]
+
+
+class Sample:
+    """Windows of some collections, ready to be compared with one query after another.
+
+    Overwritten when it is let go: freed memory keeps what stood in it, past a lock.
+    """
+
+    def __init__(
+        self, of: tuple[int, frozenset[str], int], taken: Iterable[npt.NDArray[np.float16]]
+    ) -> None:
+        """``of`` says which windows: their dimensions, their collections, how many at most.
+        ``taken`` are copies of them, which are overwritten."""
+        self.of = of
+        pieces = [np.zeros((0, of[0]), np.float16), *taken]
+        together = np.concatenate(pieces)
+        self._rows = widened(together)
+        self._lengths = inverse_lengths(self._rows)
+        for one in (*pieces, together):
+            one.fill(0)
+        weakref.finalize(self, self._rows.fill, 0)
+
+    def cosines(self, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """float32 [n]: those of a query of length 1."""
+        found: npt.NDArray[np.float32] = np.einsum("ij,j->i", self._rows, query)
+        found *= self._lengths
+        return found
+
+    def wipe(self) -> None:
+        """Overwrite it now."""
+        self._rows.fill(0)
 
 
 def id_texts(ids: bytes) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from memory_store.index.numpy_vectors import best_cosines, window_cosines
+from memory_store.index.numpy_vectors import best_cosines, sampled_cosines
 from memory_store.index.terms import covered, most_possible, pairs_held
 from memory_store.models.embedder import languages_of, usual_cosines
 from memory_store.models.readability import knows, readability, readability_in
@@ -232,7 +232,7 @@ def _cosines(
     wanted = wanted[search.analysis.mask[wanted]]
     missed = wanted[np.isnan(cosines[wanted])]
     if len(missed):
-        cosines[missed] = best_cosines(snapshot, query, missed)
+        (cosines[missed],) = best_cosines(snapshot, missed, query)
     if near is None:
         return cosines[ordinals]
     return near.blended(cosines, search.recipe.neighbour_weights, ordinals)
@@ -241,27 +241,8 @@ def _cosines(
 def _usual_cosines(
     query: NDArray[np.float32], model: QueryModel, snapshot: Snapshot
 ) -> tuple[float, float]:
-    """The mean and the standard deviation of the query's cosines with the collections' windows.
-
-    Of many windows some are asked, evenly spaced: the same ones every time.
-    """
-    parts = [
-        part
-        for part in snapshot.parts
-        if part.collection in model.scope.collections and part.segment.dimensions == len(query)
-    ]
-    windows = sum(part.segment.windows for part in parts)
-    step, first = max(1, windows // SAMPLE), 0
-    found, places = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
-    for part in parts:
-        segment = part.segment
-        rows = np.arange(first, segment.windows, step)
-        first = (first - segment.windows) % step
-        rows = rows[part.alive[segment.window_rows[rows]]]
-        owners = segment.window_rows[rows]
-        found.append(part.base + owners)
-        places.append((rows - segment.window_offsets[owners]).astype(np.int32))
-    cosines = window_cosines(snapshot, query, np.concatenate(found), np.concatenate(places))
+    """The mean and the standard deviation of the query's cosines with the collections' windows."""
+    cosines = sampled_cosines(snapshot, query, model.scope.collections, SAMPLE)
     usual = usual_cosines(model.embedder)
     missing = max(0, FEW - len(cosines)) if usual else 0
     if len(cosines) + missing < 2:

@@ -55,7 +55,7 @@ def whole_evidence(fetched: Fetched, search: Search) -> Evidence:
         first = order[compared[order]][:FIRST]
         if read and len(first) and model.query_vector is not None:
             leading, others = found.ordinals[first].tolist(), found.ordinals[compared]
-            alike = [_likeness(model.query_vector, one, others, snapshot) for one in leading]
+            alike = _likeness(model.query_vector, leading, others, snapshot)
             usual, _ = usual_cosines(model.embedder) or (0.0, 1.0)
             ahead = (np.mean(alike, axis=0) - usual) / (1.0 - usual)
             features[compared, RESEMBLANCE] = read * ahead * alone[compared]
@@ -63,11 +63,13 @@ def whole_evidence(fetched: Fetched, search: Search) -> Evidence:
 
 
 def _likeness(
-    query: NDArray[np.float32], one: int, others: NDArray[np.int32], snapshot: Snapshot
+    query: NDArray[np.float32], leading: list[int], others: NDArray[np.int32], snapshot: Snapshot
 ) -> NDArray[np.float64]:
-    """float64 [n]: the cosines of the others with that window of one which is nearest to the
-    query."""
-    windows = snapshot.document_vectors(one)
-    cosines = best_cosines(snapshot, windows[int(np.argmax(windows @ query))], others)
-    windows.fill(0)  # freed memory keeps what stood in it, past a lock
+    """float64 [leading, n]: the cosines of the others with those windows of the leading ones that
+    are nearest to the query."""
+    windows = [snapshot.document_vectors(one) for one in leading]
+    nearest = [one[int(np.argmax(one @ query))] for one in windows]
+    cosines = best_cosines(snapshot, others, *nearest)
+    for one in windows:
+        one.fill(0)  # freed memory keeps what stood in it, past a lock
     return cosines
