@@ -4,7 +4,8 @@
 
 The product's own stages gather the evidence (analysis, legs, ``fusion.evidence``). Each set is then
 left out in turn: the numbers are fitted on the others and measured there, beside the shipped ones,
-the best leg, and the numbers fitted on all. How far the probabilities are off is measured likewise.
+the best leg, and the numbers fitted on all. How far the probabilities are off is measured likewise,
+and what a set that is left out would lose if there were no such feature.
 Last come the numbers fitted on all sets, as ``default_weights.json`` has them.
 """
 
@@ -25,11 +26,12 @@ from typing import Any
 import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from benchmarks.development_sets import DevelopmentSet, development_sets
 from benchmarks.noise import noise
 from benchmarks.sealed import EQUAL, SealedPart
-from memory_store.evaluation import MEASURES
+from memory_store.evaluation import MEASURES, Estimate, estimate
 from memory_store.evaluation.fusion_evidence import as_searches, by_fusion, judged_search
 from memory_store.evaluation.fusion_fit import (
     READ,
@@ -45,6 +47,7 @@ from memory_store.evaluation.runs import Catalogue
 from memory_store.models.embedder import load_embedder
 from memory_store.search.fusion.evidence import FEATURES
 from memory_store.search.fusion.learned import column, numbers_for
+from memory_store.search.recipes.recipe import CERTAIN
 
 CHOSEN_BY = 1_966  # any number: the same queries every time
 MOST_QUERIES = 150  # of a set: all sets in a few minutes, means to about ± .03
@@ -60,7 +63,7 @@ class HeldOut(Struct, frozen=True):
     queries: int
     best_leg: float
     shipped: float
-    held_out: float
+    held_out: Estimate
     of_all: float
     error: float
     certain: int
@@ -70,13 +73,31 @@ class HeldOut(Struct, frozen=True):
 
     def as_data(self) -> dict[str, Any]:
         """JSON-ready, to four digits."""
-        names = ("best_leg", "shipped", "held_out", "of_all", "error", "right")
+        names = ("best_leg", "shipped", "of_all", "error", "right")
         rounded = {
             name: None if getattr(self, name) is None else round(float(getattr(self, name)), 4)
             for name in names
         }
+        found = self.held_out
+        reached = {name: round(getattr(found, name), 4) for name in ("mean", "low", "high")}
         counts = {name: getattr(self, name) for name in ("name", "measure", "queries", "certain")}
-        return {**counts, **rounded}
+        return {**counts, **rounded, "held_out": reached}
+
+
+class Without(Struct, frozen=True):
+    """What sets that are left out reach without a feature; ``feature`` is empty for all features.
+
+    ``brought`` is the mean of what all features reach less this, ``gains`` the set that gains by
+    the feature, and ``loses`` the one that loses most. ``error`` is that of all probabilities
+    together, ``misled`` how many queries without an answer find a certain result.
+    """
+
+    feature: str
+    brought: float
+    gains: tuple[str, float]
+    loses: tuple[str, float]
+    error: float
+    misled: int
 
 
 class Gathered(Struct, frozen=True):
@@ -152,14 +173,14 @@ def held_out(sets: Sequence[Gathered], of_all: Values) -> Iterator[HeldOut]:
         weights = fitted([other.judged for other in others])
         first = one.first(weights, READ)
         said, relevant = _meaning(others, weights).of(first), first.relevant
-        certain = said >= 0.5
+        certain = said >= CERTAIN
         yield HeldOut(
             name=one.name,
             measure=MEASURES["recall@10" if one.by_recall else "ndcg@10"].label,
             queries=len(one.read),
             best_leg=one.best_leg,
             shipped=one.reached(one.scores(shipped)),
-            held_out=one.reached(one.scores(weights)),
+            held_out=estimate(one.values(one.scores(weights))),
             of_all=one.reached(one.scores(of_all)),
             error=calibration_error(said, relevant),
             certain=int(certain.sum()),
@@ -167,6 +188,43 @@ def held_out(sets: Sequence[Gathered], of_all: Values) -> Iterator[HeldOut]:
             said=said,
             relevant=relevant,
         )
+
+
+def without(sets: Sequence[Gathered], jobs: int) -> Iterator[Without]:
+    """What sets that are left out reach by all features, then without each."""
+    names = [one.judged.name for one in sets]
+    lacking = [[_lacking(one, place) for one in sets] for place in range(len(FEATURES))]
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        whole, *parts = pool.map(_left_out, [sets, *lacking])
+    for feature, (reached, error, misled) in zip(("", *FEATURES), (whole, *parts), strict=True):
+        brought = zip(names, np.subtract(whole[0], reached).tolist(), strict=True)
+        loses, *_, gains = sorted(brought, key=lambda item: item[1])
+        mean = float(np.mean(np.subtract(whole[0], reached)))
+        yield Without(feature, mean, gains, loses, error, misled)
+
+
+def _lacking(one: Gathered, place: int) -> Gathered:
+    parts = []
+    for searches in (one.judged, one.unanswered):
+        features = searches.features.copy()
+        features[:, :, place] = 0.0
+        parts.append(replace(searches, features=features))
+    return Gathered(*parts)
+
+
+def _left_out(sets: Sequence[Gathered]) -> tuple[list[float], float, int]:
+    """What each set reaches by numbers that the others choose, the error of their probabilities
+    together, and how many of their queries without an answer find a certain result."""
+    reached, said, relevant, misled = [], [], [], 0
+    for number, one in enumerate(sets):
+        others = [*sets[:number], *sets[number + 1 :]]
+        weights = fitted([other.judged for other in others])
+        meaning, first = _meaning(others, weights), one.judged.first(weights, READ)
+        reached.append(one.judged.reached(one.judged.scores(weights)))
+        said.append(meaning.of(first))
+        relevant.append(first.relevant)
+        misled += int((meaning.of(one.unanswered.first(weights, 1)) >= CERTAIN).sum())
+    return reached, calibration_error(*map(np.concatenate, (said, relevant))), misled
 
 
 def _meaning(sets: Sequence[Gathered], weights: Values) -> Probability:
@@ -184,7 +242,7 @@ def report(found: Sequence[HeldOut], weights: Values, probable: Probability) -> 
         right = "–" if one.right is None else f"{one.right:.2f}"
         yield (
             f"{one.name:<12}{one.queries:>8}  {one.measure:<10}{one.best_leg:>9.4f}"
-            f"{one.shipped:>9.4f}{one.held_out:>9.4f}{one.of_all:>8.4f}{one.error:>7.3f}"
+            f"{one.shipped:>9.4f}{one.held_out.mean:>9.4f}{one.of_all:>8.4f}{one.error:>7.3f}"
             f"{one.certain:>9}{right:>7}"
         )
     yield "probabilities of sets left out, all together: said, true, results"
@@ -226,8 +284,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     of_all = fitted([one.judged for one in every])
     found = list(held_out(every, of_all))
     print("\n".join(report(found, of_all, _meaning(every, of_all))))
+    lacking = list(without(every, given.jobs))
+    for one in lacking:
+        most, least = (f"{name} {value:+.4f}" for name, value in (one.gains, one.loses))
+        print(
+            f"{f'without {one.feature}' if one.feature else 'all':<36} brought {one.brought:+.4f} "
+            f"({most}, {least}), error {one.error:.4f}, {one.misled} misled"
+        )
     if given.json is not None:
-        kept = {"sets": [one.as_data() for one in found], "reliability": together(found)}
+        kept = {
+            "sets": [one.as_data() for one in found],
+            "reliability": together(found),
+            "features": msgspec.to_builtins(lacking),
+        }
         given.json.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
     return 0
 

@@ -16,6 +16,8 @@ FOLDER = Path(__file__).parents[1] / "figures"
 FIGURES = FOLDER / "quality.json"
 MULTILINGUAL = FOLDER / "quality-multilingual.json"
 TUNING = FOLDER / "tuning.json"
+TUNING_MULTILINGUAL = FOLDER / "tuning-multilingual.json"
+EXTRAS = FOLDER / "extras.json"
 LIKENESS = FOLDER / "likeness.json"
 LEAKAGE = FOLDER / "leakage.json"
 AFTER_LOCK = FOLDER / "after_lock.json"
@@ -136,24 +138,92 @@ def checks() -> str:
     )
 
 
-def held_out() -> str:
+def held_out(path: Path = TUNING) -> str:
     """What learned fusion reaches with numbers that never saw the set."""
-    sets = json.loads(TUNING.read_text("utf-8"))["sets"]
-    shares = [one["held_out"] / one["best_leg"] for one in sets]
-    worst, best = (
-        f"{share:.2f} on {NAMES[sets[shares.index(share)]['name']]}"
-        for share in (min(shares), max(shares))
-    )
+    heads = ["best of a leg and equal RRF", "left out", "error", "certain", "of these relevant"]
+    rows = [
+        _row(
+            f"{NAMES[one['name']]} ({one['queries']:,})",
+            [
+                _mean(one["best_leg"]),
+                _with_interval(one["held_out"]),
+                _mean(one["error"]),
+                f"{one['certain']:,}",
+                "–" if one["right"] is None else _share(one["right"]),
+            ],
+        )
+        for one in _tuned(path)["sets"]
+    ]
+    return "\n".join([_row("", heads), "|---|--:|---|--:|--:|--:|", *rows])
+
+
+def in_short(path: Path = TUNING) -> str:
+    """The sets that were left out together."""
+    sets = _tuned(path)["sets"]
+    shares = [one["held_out"]["mean"] / one["best_leg"] for one in sets]
+    error = sum(one["error"] for one in sets) / len(sets)
     return (
-        f"Held out, it reaches {sum(shares) / len(shares):.2f} of that best, as the mean of "
-        f"{len(sets)} sets: {worst}, {best}. The error is "
-        f"{sum(one['error'] for one in sets) / len(sets):.3f} on average."
+        f"As the mean of {len(sets)} sets it reaches {sum(shares) / len(shares):.2f} of that best, "
+        f"and on the worst {min(shares):.3f}; the error is {error:.3f}, and "
+        f"{_error_of_all(path):.3f} over all results together: sets are judged more or less "
+        "strictly."
     )
 
 
-def reliability() -> str:
+def _tuned(path: Path) -> Figures:
+    tuned: Figures = json.loads(path.read_text("utf-8"))
+    return tuned
+
+
+def _error_of_all(path: Path) -> float:
+    tenths = _tuned(path)["reliability"]
+    off = sum(abs(said - true) * count for said, true, count in tenths)
+    return float(off / sum(count for _, _, count in tenths))
+
+
+def features(path: Path = TUNING) -> str:
+    """What each feature brings to sets that are left out."""
+    heads = ["brings", "most", "least", "error", "misled"]
+    rows = [
+        _row(
+            f"without *{one['feature']}*" if one["feature"] else "all features",
+            [
+                *(_brought(one) if one["feature"] else ("", "", "")),
+                _mean(one["error"]),
+                f"{one['misled']:,}",
+            ],
+        )
+        for one in _tuned(path)["features"]
+    ]
+    return "\n".join([_row("", heads), "|---|--:|---|---|--:|--:|", *rows])
+
+
+def _brought(one: Figures) -> tuple[str, ...]:
+    return (f"{one['brought']:+.3f}", *(_on_set(*one[end]) for end in ("gains", "loses")))
+
+
+def _on_set(name: str, brought: float) -> str:
+    return f"{NAMES[name]} {brought:+.3f}"
+
+
+def extras() -> str:
+    """What switches beside the features bring, set by set."""
+    sets: Figures = json.loads(EXTRAS.read_text("utf-8"))
+    heads = [*next(iter(sets.values()))]
+    rows = [
+        _row(NAMES[name], [_bold_unless_chance(*pair) for pair in found.values()])
+        for name, found in sets.items()
+    ]
+    return "\n".join([_row("", heads), "|---" + "|--:" * len(heads) + "|", *rows])
+
+
+def _bold_unless_chance(difference: float, p: float) -> str:
+    return f"**{difference:+.3f}**" if p < 0.05 else f"{difference:+.3f}"
+
+
+def reliability(path: Path = TUNING) -> str:
     """What probabilities of left-out sets say, beside the share that is relevant."""
-    tenths = json.loads(TUNING.read_text("utf-8"))["reliability"]
+    tenths = _tuned(path)["reliability"]
     rows = [
         _row("said", [_share(said) for said, _, _ in tenths]),
         _row("relevant", [_share(true) for _, true, _ in tenths]),

@@ -222,8 +222,19 @@ def test_what_is_learned_without_a_set_is_measured_on_it() -> None:
     noise = replace(sets[0], grades=np.zeros_like(sets[0].grades))
     every = [tuning.Gathered(one, noise) for one in sets]
     *_, other = tuning.held_out(every, fusion_fit.fitted(sets))
-    assert other.held_out == sets[2].reached(sets[2].scores(fusion_fit.fitted(sets[:2])))
-    assert other.held_out < sets[2].reached(sets[2].scores(fusion_fit.fitted(sets[2:])))
+    assert other.held_out.mean == sets[2].reached(sets[2].scores(fusion_fit.fitted(sets[:2])))
+    assert other.held_out.mean < sets[2].reached(sets[2].scores(fusion_fit.fitted(sets[2:])))
+
+
+def test_a_feature_brings_what_is_lost_without_it() -> None:
+    sets = [replace(searches_where(2, seed), name=f"set {seed}") for seed in range(3)]
+    noise = replace(sets[0], grades=np.zeros_like(sets[0].grades))
+    every = [tuning.Gathered(one, noise) for one in sets]
+    whole, first, _, telling, *_ = found = [*tuning.without(every, jobs=2)]
+    assert [one.feature for one in found] == ["", *FEATURES]
+    assert telling.feature == FEATURES[2]
+    assert telling.brought > 0.5 > abs(first.brought)
+    assert whole.brought == 0
 
 
 def test_a_set_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
