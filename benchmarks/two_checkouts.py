@@ -1,9 +1,9 @@
 """What a change to the code cost a vault in a file: two checkouts do the same work, in turns.
 
-    python -m benchmarks.two_checkouts OLDER NEWER [--notes 1000] [--turns 9]
+    python -m benchmarks.two_checkouts OLDER NEWER [--notes 1000] [--turns 15] [--json FILE]
 
 Each folder holds the source of one commit (``git worktree add``). Each has a process of its own and
-a vault of its own, with the same notes, without a model. A figure is the newer one's processor time
+a vault of its own, with the same notes, without vectors. A figure is the newer one's processor time
 ÷ the older one's: the median of as many turns, in which both follow each other at once, so that
 other work on the machine slows both. Give one folder twice to see how far the figures scatter.
 """
@@ -22,6 +22,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import median, quantiles
 
+from msgspec import Struct
+from msgspec import json as msgjson
+
 from benchmarks.corpus import write_corpus
 
 WORKER = """
@@ -39,12 +42,12 @@ def opened(where, create=False):
     return MemoryStore.open(where, key_file=key)
 
 with opened(vault, create=True) as first:
-    first.import_paths([notes])
+    first.import_paths([notes], embed=False)
 store, made = opened(vault), 0
 
 def imported(turn):
     with opened(place / f"import{turn}.db", create=True) as one:
-        one.import_paths([notes])
+        one.import_paths([notes], embed=False)
 
 def unlocked(turn):
     for _ in range(10):
@@ -57,10 +60,11 @@ def searched(turn):
 
 def added(turn):
     for number in range(20):
-        store.add(f"A note of turn {turn}, the {number}th.")
+        store.add_many([MemoryDraft(text=f"Turn {turn}, the {number}th.")], embed=False)
 
 def added_many(turn):
-    store.add_many([MemoryDraft(text=f"Of a batch {turn}-{number}.") for number in range(64)])
+    drafts = [MemoryDraft(text=f"Of a batch {turn}-{number}.") for number in range(64)]
+    store.add_many(drafts, embed=False)
 
 WORKS = {
     "search, by words": searched,
@@ -118,8 +122,22 @@ def started(checkout: Path, place: Path, notes: Path, queries: Sequence[str]) ->
         process.wait()
 
 
-def compared(folders: Sequence[Path], notes: int, turns: int) -> Iterator[str]:
-    """A line for each kind of work: the median ratio, and between which half of the turns lie."""
+class Compared(Struct, frozen=True):
+    """One kind of work: the median of the ratios, and between which half of them lie."""
+
+    work: str
+    ratio: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.work}: {self.ratio:.3f} (half of the turns: {self.low:.3f} to {self.high:.3f})"
+        )
+
+
+def compared(folders: Sequence[Path], notes: int, turns: int) -> Iterator[Compared]:
+    """What each kind of work takes by the second folder's code, as times what by the first's."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         corpus = write_corpus(folder / "notes", notes)
@@ -140,17 +158,20 @@ def compared(folders: Sequence[Path], notes: int, turns: int) -> Iterator[str]:
                     ratios[work].append(taken[both[1]] / taken[both[0]])
         for work, found in ratios.items():
             low, _, high = quantiles(found, n=4)
-            yield f"{work}: {median(found):.3f} (half of {turns} turns: {low:.3f} to {high:.3f})"
+            yield Compared(work, median(found), low, high)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="The same work by the code of two checkouts.")
     parser.add_argument("folders", type=Path, nargs=2, metavar="FOLDER")
     parser.add_argument("--notes", type=int, default=1_000)
-    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--json", type=Path, help="write the figures here")
     given = parser.parse_args()
-    for line in compared(given.folders, given.notes, given.turns):
-        print(line, flush=True)
+    found = [*compared(given.folders, given.notes, given.turns)]
+    print(*found, sep="\n")
+    if given.json:
+        given.json.write_bytes(msgjson.format(msgjson.encode(found), indent=1) + b"\n")
 
 
 if __name__ == "__main__":
