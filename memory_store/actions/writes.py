@@ -18,7 +18,12 @@ from memory_store.actions.attempts import again_if_overtaken, with_succession
 from memory_store.actions.collections import collection_ids
 from memory_store.actions.reads import shown
 from memory_store.configuration import typed_vault
-from memory_store.errors import ConflictError, LockedError, ModelMismatchError
+from memory_store.errors import (
+    ConflictError,
+    LockedError,
+    ModelMismatchError,
+    ModelUnavailableError,
+)
 from memory_store.importing.drafts import new_memory
 from memory_store.models.readability import unread_languages
 from memory_store.records import (
@@ -229,20 +234,67 @@ def reindex(
 ) -> int:
     """Give every memory the vectors and terms of its collection's model and analyser.
 
-    Of some collections, or of all. The model ``embedder`` (a name or folder), or one named by the
-    environment, becomes the vault's; a collection with a model of its own keeps it.
-    Returns how many were done. Resumable: what is up to date already is left alone, unless
-    ``whole``: then every entry is made anew from its text. Raises ModelUnavailableError when all
-    was done that needs no absent model.
+    Of some collections, or of all. The model ``embedder`` (a name or folder) becomes that of the
+    collections that are named. Where none is, it, or one named by the environment, becomes the
+    vault's; a collection with a model of its own keeps it. What is not renewed yet is searched by
+    the model that it has vectors of. Returns how many were done. Resumable: what is up to date
+    already is left alone, unless ``whole``: then every entry is made anew from its text. Raises
+    ModelUnavailableError when all was done that needs no absent model.
     """
     from memory_store.session.reindex import reindex as index_again
 
+    chosen, folders = _to_change(opened, several(collection), embedder)
+    load = opened.embedders.load_to_adopt
+    return index_again(
+        opened.vault, load, chosen, progress, whole=whole, folder=folders.__getitem__
+    )
+
+
+@action(None, writes=True, in_batches=True)
+def change_model(
+    opened: Opened, *, collection: str | Sequence[str] = (), embedder: str | None = None
+) -> None:
+    """Begin as :func:`reindex` does, and embed nothing: :func:`embed_missing` goes on with it.
+
+    Raises ModelUnavailableError where a model is missing.
+    """
+    from memory_store.session.reindex import adopted
+
+    vault = opened.vault
+    chosen, folders = _to_change(opened, several(collection), embedder)
+    failures: list[ModelUnavailableError] = []
+    with vault.gate.entered():
+        adopted(
+            vault,
+            opened.embedders.load_to_adopt,
+            vault.keyring.readable() if chosen is None else chosen,
+            lambda _, error: failures.append(error),
+            folders.__getitem__,
+        )
+    if failures:
+        raise failures[0]
+
+
+def _to_change(
+    opened: Opened, named: Sequence[str], embedder: str | None
+) -> tuple[tuple[str, ...] | None, dict[str, str]]:
+    """The collections that are named, by id, and where the model of each one lay before.
+
+    ``embedder`` is theirs from now on, or, where none is named, the vault's.
+    """
     vault = opened.vault
     with vault.gate.entered():
-        chosen = collection_ids(vault, several(collection))
-        if embedder:
-            opened.embedders.usual = embedder
-    return index_again(vault, opened.embedders.load_to_adopt, chosen, progress, whole=whole)
+        chosen = collection_ids(vault, named)
+        folders = {one: opened.embedders.folder(one) for one in vault.keyring.readable()}
+        if embedder and chosen is None:
+            opened.embedders.change_usual(embedder)
+        elif embedder and chosen is not None:
+            vault.follow_settings()
+            for one in chosen:
+                choice = opened.embedders.chosen(vault.settings.chosen(one), embedder)
+                if choice != vault.settings.chosen(one):
+                    vault.collections.choose(choice)
+    return chosen, folders
 
 
 def write(

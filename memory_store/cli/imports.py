@@ -30,7 +30,7 @@ from memory_store.cli.rows import write_answer, write_json
 from memory_store.cli.terminal import memories, printable_line
 from memory_store.cli.vault_argument import VaultCommand
 from memory_store.configuration import typed_vault
-from memory_store.errors import LockedError, StorageError
+from memory_store.errors import BadInputError, LockedError, StorageError
 from memory_store.records import Embedding, ImportReport
 
 if TYPE_CHECKING:
@@ -306,21 +306,42 @@ def add(
 @vault_command()
 @click.option("--collection", multiple=True, metavar="NAME", help="Only this one (repeatable)")
 @click.option("--all", "whole", is_flag=True, help="Make every entry anew from its text")
-@click.option("--embedder", metavar="MODEL", help="The vault's embedding model from now on")
+@click.option("--embedder", metavar="MODEL", help="Their embedding model from now on")
+@click.option("--get", "fetch", is_flag=True, help="Fetch that model first, if it is not here")
+@click.option("--background", is_flag=True, help="Embed in a process of its own, and end at once")
 def reindex(
-    store: MemoryStore, collection: tuple[str, ...], whole: bool, embedder: str | None
+    store: MemoryStore,
+    collection: tuple[str, ...],
+    whole: bool,
+    embedder: str | None,
+    fetch: bool,
+    background: bool,
 ) -> None:
     """Add or renew the vectors and words of memories.
 
     \b
     memory-store reindex notes.db
     memory-store reindex notes.db --collection work
-    memory-store reindex notes.db --embedder multilingual
+    memory-store reindex notes.db --embedder multilingual --get --background
 
     Needed after import --no-embed, and after a change of model or analyser. Only what lacks
     something is done; with --all everything, which mends entries that verify found to differ from
-    their memories. If you stop it, run it again to go on.
+    their memories. If you stop it, run it again to go on. Search goes on meanwhile: what an earlier
+    model embedded is searched by that until it is renewed. --background leaves the work to a
+    process that keeps the vault open, as unlock does, until all of it is done.
     """
+    if whole and background:
+        raise BadInputError("reindex: --all is not done in the background", "background")
+    if fetch:
+        from memory_store.cli.models import fetch_model
+
+        fetch_model(embedder)
+    if background:
+        from memory_store.cli.keeper import embed_beside
+
+        store.change_model(collection=collection, embedder=embedder)
+        embed_beside(store, click.get_current_context().params["key_file"])
+        return
     again = f"memory-store reindex{typed_vault(store.path)}"
     anew = " --all, which begins anew" if whole else ""
     with Progress(f"{KEPT}: {again}{anew}") as progress:

@@ -178,6 +178,11 @@ def get(name: str | None, trust: bool, archive: Path | None) -> None:
     _get(name, trust=trust, archive=archive)
 
 
+def fetch_model(name: str | None) -> None:
+    """Put a model on this machine, if it is not there, as ``models get`` does."""
+    _get(name, trust=False, archive=None)
+
+
 def _get(name: str | None, *, trust: bool, archive: Path | None) -> None:
     from memory_store.models.fetch import offer
     from memory_store.models.hub import endpoint
