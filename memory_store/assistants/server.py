@@ -79,10 +79,15 @@ class MemoryServer(Server[Any]):
     """The SDK's server, which says no more than is so."""
 
     def get_capabilities(self, *options: Any, **named: Any) -> types.ServerCapabilities:
-        """The SDK has every list change where notices are served: tools and prompts stay."""
+        """The SDK has every list change where notices are served: ours stay. A resource changes."""
         said = super().get_capabilities(*options, **named)
-        tools, prompts = types.ToolsCapability(), types.PromptsCapability()
-        return said.model_copy(update={"tools": tools, "prompts": prompts})
+        subscribe = said.resources.subscribe if said.resources else None
+        same = {
+            "tools": types.ToolsCapability(),
+            "prompts": types.PromptsCapability(),
+            "resources": types.ResourcesCapability(subscribe=subscribe),
+        }
+        return said.model_copy(update=same)
 
 
 def server_for(

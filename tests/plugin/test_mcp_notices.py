@@ -134,6 +134,7 @@ async def test_it_is_offered_where_the_protocol_has_a_stream_for_it(
     async with listening(served, "bob", version=version, method=method) as stream:
         capabilities = (await stream.heard())["result"]["capabilities"]
     assert bool(capabilities["resources"].get("subscribe")) is offered
+    assert not [one for one in capabilities.values() if one.get("listChanged")], "no list does"
     async with listening(served, "bob", LANDSCAPE, version=version) as stream:
         answer = await stream.heard()
     assert ("Method not found" in answer.get("error", {}).get("message", "")) is not offered
