@@ -261,6 +261,7 @@ def change_model(
     from memory_store.session.reindex import adopted
 
     vault = opened.vault
+    vault.access.refuse_writing(vault.path)
     chosen, folders = _to_change(opened, several(collection), embedder)
     failures: list[ModelUnavailableError] = []
     with vault.gate.entered():

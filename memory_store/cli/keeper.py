@@ -120,8 +120,8 @@ def embed_beside(store: MemoryStore, key_file: Path | None) -> None:
     """Have a process of its own embed what has no vectors of the present model, to the end.
 
     The one that keeps the vault open, or one that is started for it, as ``unlock`` does.
-    ``key_file`` is what the vault was opened with, where that was named. Raises BadInputError where no
-    such process can be, StorageError.
+    ``key_file`` is what the vault was opened with, where that was named. Raises BadInputError where
+    no such process can be, StorageError.
     """
     from memory_store.keeper.client import EMBED, ask, connected_to
     from memory_store.keeper.launch import socket_for, start
