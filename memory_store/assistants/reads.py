@@ -93,22 +93,15 @@ def survey(assistant: Assistant, given: Survey) -> Mapped:
     """The landscape; of what does not fit the smallest regions are left out."""
     found = assistant.reader.landscape(as_of=given.asked.as_of)
     areas = [
-        Area(
-            one.name,
-            one.memories,
-            topics=[topic for topic in one.topics if topic != one.name],
+        Area.of(
+            one,
+            topics={topic: count for topic, count in one.topics.items() if topic != one.name},
             words=one.words[:BESIDE] if len(one.topics) > 1 else one.words,
-            open_tasks=one.open_tasks,
-            first=one.first,
-            last=one.last,
-            newest=one.newest[0].title[:TITLE] if one.newest else "",
+            newest=[Listed.of(it, title=it.title[:TITLE]) for it in one.newest[:1]],
         )
         for one in found.regions
     ]
-    answer = Mapped(
-        found.memories, areas, smaller=[*found.other_topics], without_topic=found.without
-    )
-    return within(answer, given.budget, ("smaller", "regions"))
+    return within(Mapped.of(found, regions=areas), given.budget, ("other_topics", "regions"))
 
 
 def landscape_markdown(assistant: Assistant) -> str:
@@ -204,22 +197,10 @@ def as_markdown(assistant: Assistant, id_: str) -> str:
 
 
 def head(memory: Memory) -> WasRead:
-    """A memory without its text."""
-    return WasRead(
-        memory.id,
-        title=memory.title,
-        type=memory.type,
-        created=memory.created[:10],
-        due=due(memory),
-        steps=ticked(memory.text),
-        topics=memory.topics,
-        collection=memory.collection,
-        valid_from=memory.valid_from or "",
-        valid_to=memory.valid_to or "",
-        supersedes=memory.supersedes or "",
-        superseded_by=memory.superseded_by or "",
-        parent=memory.parent or "",
-    )
+    """A memory without its text, its version and its metadata."""
+    day, steps = memory.created[:10], ticked(memory.text)
+    around = {"created": day, "due": due(memory), "steps": steps}
+    return WasRead.of(memory, **around, text="", version=None, metadata={})
 
 
 def listed(memories: Sequence[Memory]) -> list[Listed]:
@@ -227,7 +208,12 @@ def listed(memories: Sequence[Memory]) -> list[Listed]:
     from memory_store.titles import shown_title
 
     return [
-        Listed(one.id, shown_title(one.title, one.text)[:TITLE], one.created[:10], due(one))
+        Listed.of(
+            one,
+            title=shown_title(one.title, one.text)[:TITLE],
+            created=one.created[:10],
+            due=due(one),
+        )
         for one in memories
     ]
 
@@ -274,13 +260,12 @@ def _searched(
 
 
 def _page(rows: Sequence[Result], response: SearchResponse, given: Find) -> Found:
-    long = Found(
-        rows,
-        counts=response.counts,
-        certain=response.certain,
+    long = Found.of(
+        response,
+        results=rows,
         continue_=response.next or "",
-        nearest=response.nearest or "",
         degraded=(*response.corrections, *map(str, response.degraded)),
+        topics={},
     )
     if given.format == "json":
         return long
@@ -319,19 +304,12 @@ def _row(row: SearchResult, *, strict: bool) -> Result:
     """A result in short."""
     if not row.collection:  # sealed ones have none
         return Result(**_unread(row, strict=strict))
-    return Result(
-        row.id,
+    return Result.of(
+        row,
         title=row.shown_title,
-        preview=row.preview,
         place=_place(row),
-        complete=row.complete,
         score=round(row.score, 2),
-        type=row.type,
         created=row.created[:10],
-        topics=row.topics,
-        collection=row.collection,
-        superseded_by=row.superseded_by or "",
-        by=row.by or "",
     )
 
 
