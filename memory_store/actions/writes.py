@@ -25,24 +25,27 @@ from memory_store.errors import (
     ModelUnavailableError,
 )
 from memory_store.importing.drafts import new_memory
-from memory_store.models.readability import unread_languages
+from memory_store.models.readability import unread_languages, unsuited_languages
 from memory_store.records import (
     Embedded,
     Embedding,
     ImportReport,
     Memory,
     MemoryDraft,
+    PoorlyRead,
     Progress,
     read_record,
     several,
     unheard,
 )
 from memory_store.records.degraded import Degraded
-from memory_store.search.degraded import unread_line
+from memory_store.search.degraded import unread_line, unsuited_line
 from memory_store.session.embedders import WritingEmbedders, without_model
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import write_batch
+from memory_store.text.identifiers import CODE
+from memory_store.text.language import LANGUAGE_NAMES
 from memory_store.vault import originals
 from memory_store.vault.audit_events import ADD
 from memory_store.vault.rows import Origin, read_origins
@@ -148,6 +151,12 @@ def imported(opened: Opened, job: ImportJob) -> ImportReport:
         job.in_words(report)
         with vault.gate.entered():  # with collections that were made by the import
             served = _embedded_in(vault, models, wanted.collection)
+            poorly_read = _poorly_read(vault, models)
+        for one in poorly_read:
+            job.poorly_read(one)
+        if poorly_read:  # another model may have been chosen
+            with vault.gate.entered():
+                served = _embedded_in(vault, models, wanted.collection)
         embed(vault, models, models.failed, served, job.embedding)
     unread = _unread_lines(models, vault)
     return replace(report, degraded=(*report.degraded, *models.degraded, *map(str, unread)))
@@ -209,18 +218,38 @@ def _embedded_in(vault: OpenVault, models: WritingEmbedders, target: str | None)
     return served
 
 
+def _poorly_read(vault: OpenVault, models: WritingEmbedders) -> list[PoorlyRead]:
+    """The collections whose model was not made for their languages."""
+    names, snapshot = vault.collections.names(), vault.snapshot()
+    found = []
+    for collection, model in models.loaded.items():
+        written = snapshot.languages_in(collection)
+        written.pop(CODE, None)
+        if unsuited := unsuited_languages(model, written):
+            words = int(snapshot.lengths[snapshot.visible([collection])].sum())
+            called = tuple(LANGUAGE_NAMES.get(one, one) for one in unsuited)
+            found.append(PoorlyRead(collection, names[collection], model.name, called, words))
+    return found
+
+
 def _unread_lines(models: WritingEmbedders, vault: OpenVault) -> list[Degraded]:
-    """What is to be said of collections whose languages their model does not read."""
+    """What is to be said of collections whose languages their model does not read well."""
     try:
         with vault.gate.entered():  # a lock meanwhile would close what is read here
-            names, snapshot = vault.collections.names(), vault.snapshot()
+            snapshot, poorly_read = vault.snapshot(), _poorly_read(vault, models)
     except LockedError:  # while it was importing: that is said by whom it stopped
         return []
-    return [
-        unread_line(model, f"collection {names[collection]!r}", unread, typed_vault(vault.path))
-        for collection, model in models.loaded.items()
-        if (unread := unread_languages(model, snapshot.languages_in(collection)))
-    ]
+    typed, lines = typed_vault(vault.path), []
+    for one in poorly_read:
+        named = f"collection {one.collection!r}"
+        model = models.loaded[one.id]
+        unread = unread_languages(model, snapshot.languages_in(one.id))
+        lines.append(
+            unread_line(model, named, unread, typed)
+            if unread
+            else unsuited_line(model, named, one.languages, typed)
+        )
+    return lines
 
 
 @action(None, writes=True, in_batches=True)

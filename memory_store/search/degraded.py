@@ -31,7 +31,8 @@ LEFT_BEHIND = (
 STALE = "{} is indexed with earlier settings in part (memories: {:,})."
 UNEMBEDDED = "{} has no vectors, meaning is not searched there."
 UNREAD = "{}: {} does not read {}, so these memories are found by words, hardly by meaning."
-READ_IT = f"memory-store models get multilingual, then {REINDEX}{{}} --embedder multilingual"
+UNSUITED = "{}: {} was not made for {}, so it finds less of them by meaning than it could."
+READ_IT = f"{REINDEX}{{}} --embedder multilingual --get"
 PARTLY = "meaning: {:,} of {:,} memories. The others are found by words."
 A_PATH = re.compile(r"(?<![\w/:.])(~|[A-Za-z]:)?[/\\].*", re.DOTALL)
 NO_RERANKER = "no reranker, "
@@ -72,17 +73,18 @@ class EmbeddingNow(Struct, frozen=True):
         """The same in plain words."""
         are = "1 memory is" if self.left == 1 else f"{self.left:,} memories are"
         them = "it" if self.left == 1 else "them"
-        when = "soon" if self.seconds is None else f"in {_span(self.seconds)}"
+        when = "soon" if self.seconds is None else f"in {span(self.seconds)}"
         return f"{are} found by words only so far. A search by meaning finds {them} {when}."
 
     def mends(self, line: Degraded) -> Degraded:
         """A line about missing vectors, ending in what mends them now instead of in a command."""
-        left = "" if self.seconds is None else f", {_span(self.seconds)} left"
+        left = "" if self.seconds is None else f", {span(self.seconds)} left"
         now = f"What is missing is being embedded now{left}."
         return line.with_parts(f"{line.sentence} {now}", command="")
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """``less than a minute``, ``about 3 minutes``."""
     if seconds < 45:
         return "less than a minute"
     minutes = round(seconds / 60) or 1
@@ -233,6 +235,14 @@ def unread_line(
     ``named`` is what :func:`named_collections` makes of the collections that hold them.
     """
     said = UNREAD.format(named, embedder.name, " or ".join(languages))
+    return Degraded(Code.UNREAD, said, READ_IT.format(database), names=True)
+
+
+def unsuited_line(
+    embedder: Embedder, named: str, languages: Iterable[str], database: str
+) -> Degraded:
+    """The same where it reads the letters of ``languages``, and was made for others."""
+    said = UNSUITED.format(named, embedder.name, " or ".join(languages))
     return Degraded(Code.UNREAD, said, READ_IT.format(database), names=True)
 
 
