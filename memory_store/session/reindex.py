@@ -59,15 +59,17 @@ def reindex(
     progress: Callable[[str, int, int | None], None] | None = None,
     *,
     whole: bool = False,
+    folder: Callable[[str], str] = lambda collection: "",
 ) -> int:
     """Re-index what lacks the present model's vectors or was analysed in another way; everything
     if ``whole``, from the texts alone.
 
     ``load`` gives the model of a collection (by id), ``collections`` says which ones to renew
-    (``None``: all). Returns how many memories were done. Where a model is missing, or fails on a
+    (``None``: all), ``folder`` where the model lies that a collection had, if it was given as one:
+    what that model made is searched by it until it is made anew. Returns how many memories were
+    done. Where a model is missing, or fails on a
     text, words are renewed all the same; then its ModelUnavailableError is raised.
     """
-    models: dict[str, Embedder] = {}
     failures: list[ModelUnavailableError] = []
 
     def failed(collection: str, error: ModelUnavailableError) -> None:
@@ -75,15 +77,7 @@ def reindex(
 
     with vault.gate.entered():
         wanted = [c for c in vault.keyring.readable() if collections is None or c in collections]
-        for collection in wanted:
-            try:
-                models[collection] = load(collection)
-            except ModelUnavailableError as error:
-                failed(collection, error)
-        for collection, embedder in models.items():
-            if vault.settings.of(collection).fingerprint != embedder.fingerprint:
-                with vault.writing() as storage, storage.transaction(vault.keyring):
-                    vault.adopt_model(storage, embedder, collection)
+        models = adopted(vault, load, wanted, failed, folder)
         preparer = Indexer(vault, models.get, failed, anew=whole)
         pending = list(_pending(vault, wanted, models, whole=whole))
     done = 0
@@ -95,11 +89,37 @@ def reindex(
                 done += _renew(vault, preparer, pending[start : start + BATCH])
     finally:
         preparer.close()
+    vault.forget_earlier_models()
     if progress is not None:
         progress("", len(pending), len(pending))
     if failures:
         raise failures[0]
     return done
+
+
+def adopted(
+    vault: OpenVault,
+    load: Callable[[str], Embedder],
+    collections: Collection[str],
+    failed: Callable[[str, ModelUnavailableError], None],
+    folder: Callable[[str], str],
+) -> dict[str, Embedder]:
+    """The models of collections, which are theirs from now on; without those that are missing.
+
+    Takes a transaction where one is new. What the one before made vectors of keeps them until
+    :func:`reindex` or :func:`embed_missing` renews it.
+    """
+    models: dict[str, Embedder] = {}
+    for collection in collections:
+        try:
+            models[collection] = load(collection)
+        except ModelUnavailableError as error:
+            failed(collection, error)
+    for collection, embedder in models.items():
+        if vault.settings.of(collection).fingerprint != embedder.fingerprint:
+            with vault.writing() as storage, storage.transaction(vault.keyring):
+                vault.adopt_model(storage, embedder, collection, folder(collection))
+    return models
 
 
 def embed_missing(
@@ -143,6 +163,8 @@ def embed_missing(
             size = min(max(wanted, pace.fewest), 2 * size, pace.most)
     finally:
         preparer.close()
+    if pending:
+        vault.forget_earlier_models()
     return len(pending)
 
 
@@ -169,12 +191,17 @@ def _pending(
     vault: OpenVault, wanted: Sequence[str], models: Container[str], *, whole: bool
 ) -> Iterator[str]:
     """The memories to renew: stale ones, those without vectors where there is a model, and those
-    without a record of some kind, or with an earlier one; all if ``whole``."""
+    without a record of some kind, or with an earlier one; all if ``whole``.
+
+    Where there is no model, what an earlier one made vectors of keeps these.
+    """
     snapshot = vault.snapshot()
     lacking = without_records(snapshot, wanted)
     lacking[[*without_descriptions(vault, snapshot)]] = True
     for collection in wanted:
         for ordinal in np.flatnonzero(snapshot.visible([collection])).tolist():
+            if collection not in models and snapshot.part_of(ordinal).earlier_model and not whole:
+                continue
             lacks = collection in models and not snapshot.windows(ordinal)
             if whole or lacks or snapshot.stale[ordinal] or lacking[ordinal]:
                 yield snapshot.id(ordinal)

@@ -10,6 +10,7 @@ Boundary: works on keyed hashes, vectors and ordinals; opens nothing.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -111,7 +112,7 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
     for number, model in enumerate(fetched.models, start=1):
         listed, own = fetched.of("vector", model.scope.model), 0.0
         if listed is not None and model.query_vector is not None:
-            own = _read(model, search) * _share_embedded(model, search)
+            own = _read(model, search) * _share_embedded(model, fetched.models, search)
         if own:
             assert listed is not None
             assert model.query_vector is not None
@@ -183,13 +184,13 @@ def _by_meaning(
     search: Search,
 ) -> Values:
     """[n]: how far one model's cosines stand out; NaN for candidates without its vectors."""
-    snapshot, scope = search.snapshot, model.scope
+    scope = model.scope
     own = np.ones(len(ordinals), dtype=np.bool_)
     if not scope.whole:
-        own = snapshot.visible(scope.collections)[ordinals]
+        own = search.snapshot.visible(scope.collections)[ordinals]
     cosines = np.full(len(ordinals), np.nan)
-    cosines[own] = _cosines(listed, query, ordinals[own], search)
-    middle, spread = _usual_cosines(query, model, snapshot)
+    cosines[own] = _cosines(listed, query, ordinals[own], scope.snapshot, search)
+    middle, spread = _usual_cosines(query, model)
     above: Values = (cosines - middle) / spread
     return above
 
@@ -209,11 +210,14 @@ def _read(model: QueryModel, search: Search) -> float:
     return read * search.recipe.foreign_vector_weight if foreign else read
 
 
-def _share_embedded(model: QueryModel, search: Search) -> float:
-    """The share (0-1) of the memories searched that have vectors: while a vault is still being
-    embedded, what is near in meaning may be among those that have none."""
+def _share_embedded(model: QueryModel, models: Sequence[QueryModel], search: Search) -> float:
+    """The share (0-1) of the memories searched that have vectors, of any of the models: while a
+    vault is still being embedded, what is near in meaning may be among those that have none."""
     snapshot = search.snapshot
     lacking = snapshot.worked_out("unembedded", snapshot.unembedded)
+    for one in models:
+        held = one.scope.snapshot
+        lacking = lacking & held.worked_out("unembedded", held.unembedded)
     searched = search.analysis.mask
     if not model.scope.whole:
         searched = searched & snapshot.visible(model.scope.collections)
@@ -222,10 +226,15 @@ def _share_embedded(model: QueryModel, search: Search) -> float:
 
 
 def _cosines(
-    listed: LegList, query: NDArray[np.float32], ordinals: Ordinals, search: Search
+    listed: LegList,
+    query: NDArray[np.float32],
+    ordinals: Ordinals,
+    snapshot: Snapshot,
+    search: Search,
 ) -> Values:
-    """Each candidate's cosine, neighbours counted; NaN for those without vectors."""
-    snapshot, near = search.snapshot, neighbours_for(search)
+    """Each candidate's cosine, neighbours counted; NaN for those without vectors in ``snapshot``,
+    which has those of the model."""
+    near = neighbours_for(search)
     cosines = np.full(snapshot.size, np.nan)
     cosines[np.array(listed.ordinals, dtype=np.intp)] = listed.scores
     wanted = ordinals if near is None else near.around(ordinals)
@@ -238,13 +247,12 @@ def _cosines(
     return near.blended(cosines, search.recipe.neighbour_weights, ordinals)
 
 
-def _usual_cosines(
-    query: NDArray[np.float32], model: QueryModel, snapshot: Snapshot
-) -> tuple[float, float]:
+def _usual_cosines(query: NDArray[np.float32], model: QueryModel) -> tuple[float, float]:
     """The mean and the standard deviation of the query's cosines with the collections' windows.
 
     Of many windows some are asked, evenly spaced: the same ones every time.
     """
+    snapshot = model.scope.snapshot
     parts = [
         part
         for part in snapshot.parts
