@@ -81,7 +81,7 @@ class Find(Struct, frozen=True):
 class Read(Struct, frozen=True):
     ids: Annotated[Names, Meta(min_length=1, max_length=20)]
     asked: Annotated[SearchRequest, part("as_of")]
-    start: Annotated[int, Meta(ge=0, description="From next_start on")] = 0
+    start: Annotated[int, Meta(ge=0, description="From next_start, or a result's start")] = 0
     budget: Budget = 2 * BUDGET
 
 

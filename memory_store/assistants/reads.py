@@ -308,6 +308,7 @@ def _row(row: SearchResult, *, strict: bool) -> Result:
         row,
         title=row.shown_title,
         place=_place(row),
+        start=row.passages[0].start if row.passages else 0,
         score=round(row.score, 2),
         created=row.created[:10],
     )

@@ -147,6 +147,18 @@ class TestReading:
         (other,) = rows(explain=True, by="helper")
         assert other["by"] == "helper"
 
+    def test_a_result_says_where_to_read_on(self, store: MemoryStore) -> None:
+        filler = "\n\n".join(f"Paragraph {n} is about nothing in particular." for n in range(400))
+        id_ = added(store, f"{filler}\n\nThe weir key hangs in the mill.\n\n{filler}")
+        for form in ("json", "compact"):
+            asked = {"query": "weir key mill", "format": form}
+            (row,) = rows_of(call(assistant(store), "memory_search", asked))
+            given = {"ids": [id_], "start": row["start"], "budget": 300}
+            (part,) = call(assistant(store), "memory_read", given)["memories"]
+            assert part["text"].startswith(row["preview"][:40])
+            assert "weir key" in part["text"]
+            assert part["next_start"] > row["start"] > 0
+
     def test_a_compact_answer_says_the_same_in_fewer_characters(self, store: MemoryStore) -> None:
         for number in range(6):
             added(store, f"tomato plant number {number}", topics=["garden"])
@@ -590,7 +602,7 @@ class TestRights:
 
 OWN = {
     Listed: {"due"},
-    Result: {"place", "because"},
+    Result: {"place", "start", "because"},
     Found: {"results", "columns", "certain", "cut"},
     Mapped: {"cut"},
     Whole: {"due", "steps", "next_start"},
