@@ -24,6 +24,7 @@ from memory_store.search.candidates import AS_CODE, Fetched, LegList, QueryModel
 from memory_store.search.legs.neighbours import lifted_coverage, neighbours_for
 from memory_store.search.query.plan import Search
 from memory_store.text.language import shows_a_language
+from memory_store.text.tokens import is_stop_word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -77,7 +78,8 @@ class Evidence(Struct, frozen=True, eq=False):
     compared each; 0: none. ``fitted`` are numbers that the vault has of its own for ``model``.
     ``strange``: the query names no topic, and its words are *strange*: no memory holds them, and no
     model that embedded the query knows them. All of them are, or more than half of those of a query
-    in which no small word and no script shows a language.
+    in which no small word and no script shows a language. ``function_words`` is how many words a
+    query has that has no others, quotes nothing and names no topic; else 0.
     """
 
     ordinals: Ordinals
@@ -87,6 +89,7 @@ class Evidence(Struct, frozen=True, eq=False):
     compared_by: NDArray[np.int8] = NO_MODEL
     fitted: FusionNumbers | None = None
     strange: bool = False
+    function_words: int = 0
 
     @property
     def best_read(self) -> float:
@@ -139,7 +142,16 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
         compared_by[some],
         fitted,
         _strange(fetched, search),
+        _function_words(fetched, search),
     )
+
+
+def _function_words(fetched: Fetched, search: Search) -> int:
+    asked, topic = search.analysis, fetched.of("topic")
+    if asked.parsed.required or (topic is not None and topic.ordinals):
+        return 0
+    alone = all(is_stop_word(word, asked.language) for word in asked.keywords)
+    return len(asked.keywords) if alone else 0
 
 
 def _strange(fetched: Fetched, search: Search) -> bool:
