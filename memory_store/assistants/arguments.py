@@ -120,7 +120,7 @@ class Update(Struct, frozen=True):
 
 class Tasks(Struct, frozen=True):
     asked: Annotated[SearchRequest, part("status", "topic", "collection", status="open")]
-    due_by: str = ""
+    due_by: Annotated[str, Meta(description="2024-05-31, or 7d: within a week")] = ""
     limit: Annotated[int, Meta(ge=1, le=100)] = 20
     budget: Budget = BUDGET
 

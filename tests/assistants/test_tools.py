@@ -144,6 +144,10 @@ class TestReading:
         }
         assert all("because" not in one for one in rows())
         assert "it holds 100% of the query's words" in rows(explain=True)[0]["because"]
+        for explain in (False, True):
+            asked = {"query": "weir", "explain": explain}
+            missing = call(assistant(store), "memory_search", asked).get("degraded", [])
+            assert any("no reranker" in line for line in missing) is explain
         (other,) = rows(explain=True, by="helper")
         assert other["by"] == "helper"
 
@@ -307,6 +311,8 @@ class TestWriting:
         assert [one["id"] for one in call(helper, "tasks", {"due_by": "2030-02"})["tasks"]] == [
             soon
         ]
+        for span, due in (("1d", []), ("90y", [soon, late])):
+            assert [one["id"] for one in call(helper, "tasks", {"due_by": span})["tasks"]] == due
         assert call(helper, "memory_start", {})["open_tasks"][0]["due"] == "2030-02-01"
         call(helper, "memory_update", {"id": soon, "tick": [3], "due": ""})
         assert store.get(soon).text == steps.replace("[ ] Pay", "[x] Pay")
