@@ -61,6 +61,7 @@ class Result(Shared, frozen=True, omit_defaults=True):
     title: str = ""
     preview: str = ""
     place: str = ""  # of the preview: a page, a sheet, a turn, a heading, lines of a file
+    start: int = 0  # where the preview begins in the text, which memory_read takes
     complete: bool | None = None
     score: float | None = None
     type: str = ""

@@ -49,6 +49,7 @@ from memory_store.records import (
     SearchResponse,
     SearchResult,
 )
+from memory_store.records.degraded import Code
 from memory_store.search.explain.words import accounts, because
 from memory_store.text.token_count import LONGEST_TOKEN
 
@@ -264,7 +265,7 @@ def _page(rows: Sequence[Result], response: SearchResponse, given: Find) -> Foun
         response,
         results=rows,
         continue_=response.next or "",
-        degraded=(*response.corrections, *map(str, response.degraded)),
+        degraded=(*response.corrections, *_missing(response, given.asked)),
         topics={},
     )
     if given.format == "json":
@@ -274,6 +275,14 @@ def _page(rows: Sequence[Result], response: SearchResponse, given: Find) -> Foun
     table = [[getattr(one, name) for name in columns] for one in rows]
     short = replace(long, results=table, columns=columns, topics=dict(response.topics))
     return short if given.format == "compact" or size(short) < size(long) else long
+
+
+def _missing(response: SearchResponse, asked: SearchRequest) -> Iterator[str]:
+    """What the answer went without. That there is no reranker is usual: it costs tokens where it is
+    said every time."""
+    for line in response.degraded:
+        if asked.explain or line.code is not Code.NO_RERANKER:
+            yield str(line)
 
 
 def _fits(page: Found, given: Find) -> bool:
@@ -308,6 +317,7 @@ def _row(row: SearchResult, *, strict: bool) -> Result:
         row,
         title=row.shown_title,
         place=_place(row),
+        start=row.passages[0].start if row.passages else 0,
         score=round(row.score, 2),
         created=row.created[:10],
     )

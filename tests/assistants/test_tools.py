@@ -144,8 +144,24 @@ class TestReading:
         }
         assert all("because" not in one for one in rows())
         assert "it holds 100% of the query's words" in rows(explain=True)[0]["because"]
+        for explain in (False, True):
+            asked = {"query": "weir", "explain": explain}
+            missing = call(assistant(store), "memory_search", asked).get("degraded", [])
+            assert any("no reranker" in line for line in missing) is explain
         (other,) = rows(explain=True, by="helper")
         assert other["by"] == "helper"
+
+    def test_a_result_says_where_to_read_on(self, store: MemoryStore) -> None:
+        filler = "\n\n".join(f"Paragraph {n} is about nothing in particular." for n in range(400))
+        id_ = added(store, f"{filler}\n\nThe weir key hangs in the mill.\n\n{filler}")
+        for form in ("json", "compact"):
+            asked = {"query": "weir key mill", "format": form}
+            (row,) = rows_of(call(assistant(store), "memory_search", asked))
+            given = {"ids": [id_], "start": row["start"], "budget": 300}
+            (part,) = call(assistant(store), "memory_read", given)["memories"]
+            assert part["text"].startswith(row["preview"][:40])
+            assert "weir key" in part["text"]
+            assert part["next_start"] > row["start"] > 0
 
     def test_a_compact_answer_says_the_same_in_fewer_characters(self, store: MemoryStore) -> None:
         for number in range(6):
@@ -295,6 +311,8 @@ class TestWriting:
         assert [one["id"] for one in call(helper, "tasks", {"due_by": "2030-02"})["tasks"]] == [
             soon
         ]
+        for span, due in (("1d", []), ("90y", [soon, late])):
+            assert [one["id"] for one in call(helper, "tasks", {"due_by": span})["tasks"]] == due
         assert call(helper, "memory_start", {})["open_tasks"][0]["due"] == "2030-02-01"
         call(helper, "memory_update", {"id": soon, "tick": [3], "due": ""})
         assert store.get(soon).text == steps.replace("[ ] Pay", "[x] Pay")
@@ -590,7 +608,7 @@ class TestRights:
 
 OWN = {
     Listed: {"due"},
-    Result: {"place", "because"},
+    Result: {"place", "start", "because"},
     Found: {"results", "columns", "certain", "cut"},
     Mapped: {"cut"},
     Whole: {"due", "steps", "next_start"},
