@@ -49,6 +49,7 @@ def response_table(response: SearchResponse) -> str:
 def _row(row: SearchResult) -> str:
     score = round(max(0.0, min(row.score, 1.0)) * 100)
     facts = [row.type, row.created[:10], " ".join(f"#{topic}" for topic in row.topics), row.id[:8]]
+    facts += [f"by {row.by}"] if row.by else []
     start = row.passages[0].start if row.passages else 0
     title = shown_title(row.title, row.preview, start) or "(untitled)"
     return (

@@ -25,7 +25,6 @@ from memory_store.errors import BadInputError, DeletedError, NotFoundError, Tamp
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.index.topics import carriers, with_topic_or_below
 from memory_store.records import (
-    BY,
     STATUSES,
     Memory,
     MemoryHead,
@@ -308,7 +307,7 @@ def _written(vault: OpenVault, ids: Sequence[str], by: str) -> Iterator[Memory]:
     """Those memories that an assistant of that name wrote, in their order."""
     for start in range(0, len(ids), AT_ONCE):
         for memory in open_all(vault, ids[start : start + AT_ONCE]):
-            if memory.metadata.get(BY) == by:
+            if memory.by == by:
                 yield memory
 
 

@@ -16,6 +16,7 @@ from mcp import ClientSession, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from memory_store.assistants.clients import Entry
+from memory_store.assistants.trail import TRIAL
 from memory_store.errors import StorageError
 
 SECONDS = 60.0  # for each step; the first one loads a model
@@ -28,7 +29,8 @@ Told = Callable[[str, float], None]
 def check(entry: Entry, told: Told) -> None:
     """Start the server of an entry, list its tools and search once.
 
-    It gets the variables of the entry and the few that the SDK passes on, as assistants do it.
+    It gets the variables of the entry and the few that the SDK passes on, as assistants do it. That
+    it was only tried stands in the trail: for the assistant it is no visit.
     Raises StorageError, which says at which step it failed and what the server said.
     """
     with tempfile.SpooledTemporaryFile(mode="w+", encoding="utf-8") as said:
@@ -51,7 +53,9 @@ class _Step:
 
 
 async def _check(entry: Entry, told: Told, said: Any, step: _Step) -> None:
-    server = StdioServerParameters(command=entry.command, args=[*entry.args], env=entry.env)
+    server = StdioServerParameters(
+        command=entry.command, args=[*entry.args, "--surface", TRIAL], env=entry.env
+    )
     began = monotonic()
 
     def done(words: str, following: str) -> None:

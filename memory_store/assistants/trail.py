@@ -17,6 +17,7 @@ from memory_store.store import MemoryStore
 from memory_store.vault.audit_events import AuditEvent
 
 SURFACE = "mcp"
+TRIAL = "trial"  # the surface of a server that is only tried
 WRITTEN_EVERY = 60.0  # seconds
 DAYS, EVENTS = 400.0, 100_000  # that are kept, as Datasette does it unless configured
 
@@ -40,7 +41,9 @@ class Trail:
         """When it last did anything before, ISO 8601; empty if it never did, or is not the
         owner's. A long trail is read when this is first asked for."""
         if self._came is None:
-            times = [one.time for one in self._store.trail.events() if one.actor == self._actor]
+            events = self._store.trail.events()
+            own = (one for one in events if one.actor == self._actor and one.surface != TRIAL)
+            times = [one.time for one in own]
             self._came = max(times, default="")
         return self._came
 

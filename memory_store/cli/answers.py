@@ -153,6 +153,7 @@ def result_lines(
     facts = [under, row.type, row.created[:10]]
     facts.append(" ".join(f"#{topic}" for topic in row.topics))
     facts += [f"superseded by {row.superseded_by[:SHORT_ID]}"] if row.superseded_by else []
+    facts += [f"by {row.by}"] if row.by else []
     facts.append((row.ref or "") if by_ref else row.id[:SHORT_ID])
     facts_line = " · ".join(printable_line(fact) for fact in facts if fact)
     preview = preview_words(row)
@@ -350,29 +351,38 @@ def _with_ellipsis(line: Sequence[Word], room: int) -> list[Word]:
 
 
 def account_lines(account: Account, room: int, colour: bool) -> list[str]:
-    """One result: its places after each stage, the sum of its fusion score, later changes.
+    """One result: its places after each stage, what its fusion score is the sum of, later changes.
 
-    ``fusion .63 = words 3rd .31 + meaning 1st .22 + topics 2nd .10`` is such a sum.
+    ``.31 ███▏······ words held, 3rd`` is one of the sum's parts.
     """
     from memory_store.search.explain import words  # its imports serve those who explain alone
 
     way = ARROW.join(f"{name} {rank}" for name, rank, _ in words.moves(account))
-    parts = [
-        f"{name}{f' {words.ordinal(rank)}' if rank else ''} {_score(points)}"
-        for name, rank, _, _, points in words.terms(account)
-    ]
     named = [words.boost_sentence(account)]
-    if account.fusion_score is not UNSET and parts:
-        score = f"{words.score_name(account)} {_score(account.fusion_score)}"
-        named.insert(0, f"{score} = {' + '.join(parts)}")
     if account.rerank_score not in (None, UNSET):
         named.append(f"rerank {_score(account.rerank_score)}")
     for name, before, after in words.changes(account):
         named.append(f"{name} {_score(before)}{ARROW}{_score(after)}")
     why = words.because(account)
     because = wrapped(f"here because {why}", room) if why else []
-    lines = [*because, *wrapped(way, room), *wrapped(" · ".join(filter(None, named)), room)]
+    changed = wrapped(" · ".join(filter(None, named)), room)
+    lines = [*because, *wrapped(way, room), *_sum_lines(account, room), *changed]
     return [styled(line, DIM, colour) for line in lines]
+
+
+def _sum_lines(account: Account, room: int) -> list[str]:
+    """The parts of the fusion score, each with a bar; nothing where places alone decide."""
+    from memory_store.search.explain import words
+
+    parts = words.terms(account)
+    if account.fusion_score is UNSET or not parts:
+        return []
+    lines = [f"{words.score_name(account)} {_score(account.fusion_score)} ="]
+    for name, rank, _, _, points in parts:
+        place = f", {words.ordinal(rank)}" if rank else ""
+        drawn = bar(max(0.0, min(1.0, points)))
+        lines.append(shortened(f"{_score(points):>5} {drawn} {name}{place}", room))
+    return lines
 
 
 def stage_lines(stages: Sequence[Stage], room: int) -> list[str]:

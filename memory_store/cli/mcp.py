@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from memory_store.assistants.assistant import Access
     from memory_store.store import MemoryStore
 
-SURFACES = ("mcp", "llm")
-"""What an assistant asks through, for the audit trail."""
 INSTALL, DOCTOR = "install", "doctor"
+SURFACES = ("mcp", "llm", "trial")
+"""What an assistant asks through, for the audit trail."""
 CLIENT_NAMES = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode", "zed")
 
 

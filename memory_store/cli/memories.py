@@ -117,6 +117,7 @@ def show_memory(store: MemoryStore, memory: Memory) -> None:
         *([f"valid until {memory.valid_to[:10]}"] if memory.valid_to else []),
         *([f"supersedes {memory.supersedes}"] if memory.supersedes else []),
         *([f"superseded by {memory.superseded_by}"] if memory.superseded_by else []),
+        *([f"by {memory.by}"] if memory.by else []),
     ]
     ref = linked(printable_line(memory.ref or ""), file_of(memory.source, memory.ref), colour)
     words = [*map(printable_line, facts), ref, *map(printable_line, more)]
@@ -340,8 +341,10 @@ def delete(store: MemoryStore, ids: tuple[str, ...], by: str | None, now: bool, 
 
 
 def _line(memory: Memory, type_room: int = 0) -> str:
-    """A memory on one line: short id, day, type (padded to ``type_room``), title, topics."""
-    topics = "".join(f"  #{printable_line(topic)}" for topic in memory.topics)
+    """A memory on one line: short id, day, type (padded to ``type_room``), title, who wrote it
+    where an assistant did, topics."""
+    topics = f"  by {printable_line(memory.by)}" if memory.by else ""
+    topics += "".join(f"  #{printable_line(topic)}" for topic in memory.topics)
     line = f"{memory.id[:SHORT_ID]}  {memory.created[:10]}  {memory.type:<{type_room}}  "
     return shortened(f"{line}{_title(memory)}{topics}", columns())
 

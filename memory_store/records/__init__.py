@@ -12,6 +12,7 @@ from memory_store.records.imports import (
     Embedded,
     Embedding,
     ImportReport,
+    PoorlyRead,
     Progress,
     SourceInfo,
     unheard,
@@ -19,6 +20,7 @@ from memory_store.records.imports import (
 from memory_store.records.landscape import Landmark, Landscape, LandscapeRegion
 from memory_store.records.links import Linked, MemoryLinks, Related, Unfolded, Unresolved
 from memory_store.records.memories import (
+    BY,
     DONE_SUFFIX,
     TYPES,
     Addition,
@@ -34,7 +36,6 @@ from memory_store.records.memories import (
     read_record,
 )
 from memory_store.records.request import (
-    BY,
     DEFAULT_LIMIT,
     LIMIT_DEEP,
     LIMIT_STANDARD,

@@ -35,6 +35,7 @@ TYPES = (
 """The kinds of memory. Each also exists as ``<type>_done``, for completed ones."""
 
 DONE_SUFFIX = "_done"
+BY = "by"  # the key of the metadata that names the assistant that wrote a memory
 
 
 def base_type(kind: str) -> str:
@@ -159,6 +160,12 @@ class Memory(Struct, frozen=True):
     parent: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     original: Original | None = None
+
+    @property
+    def by(self) -> str | None:
+        """The assistant that wrote it, where one did."""
+        found = self.metadata.get(BY)
+        return found if isinstance(found, str) and found else None
 
     def as_dict(self) -> dict[str, Any]:
         """The memory as JSON-ready data, keys in a fixed order."""

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Meta, Struct, field
 
 from memory_store.errors import BadInputError
-from memory_store.records.memories import TYPES
+from memory_store.records.memories import BY, TYPES
 from memory_store.text.canonical import canonical_text
 
 Mode = Literal["hybrid", "keyword", "vector", "literal", "structural", "auto"]
@@ -30,8 +30,6 @@ LIMIT_STANDARD = 32  # Gnosis, "Two Search Modes": up to 32 results
 LIMIT_DEEP = 100  # Gnosis, "Two Search Modes": up to 100 results
 DEFAULT_LIMIT = 10
 MAX_QUERY_CHARACTERS = 8_192  # a longer query is an error: it is a document, not a question
-
-BY = "by"  # the key of the metadata that names the assistant that wrote a memory
 
 YES = frozenset({"1", "true", "yes", "on"})
 NO = frozenset({"0", "false", "no", "off", ""})

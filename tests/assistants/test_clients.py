@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from memory_store.assistants import clients
 from memory_store.assistants.clients import BEFORE, CLIENTS
+from memory_store.assistants.trail import Trail
 from memory_store.cli import main
 from memory_store.store import MemoryStore
 
@@ -278,6 +279,10 @@ def test_doctor_starts_the_entry_as_the_assistant_would_and_searches(
     assert "codex: memories-notes" in tried.output
     assert "memory_start, memory_search, memory_landscape, memory_read, tasks" in tried.output
     assert "a search finds 1 " in tried.output
+    assert {(one.actor, one.surface) for one in store.trail.events()} == {
+        ("assistant codex", "trial")
+    }
+    assert Trail(store, "codex").last_came() == "", "nobody asked it anything"
 
 
 def test_doctor_says_at_which_step_an_entry_fails_and_what_mends_it(

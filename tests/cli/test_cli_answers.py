@@ -262,9 +262,11 @@ ACCOUNT = Account(
 def test_a_result_is_followed_from_fusion_to_its_place() -> None:
     assert account_lines(ACCOUNT, 100, colour=False) == [
         "fusion 7 → rerank 2 → done penalty 4 → others raised 5",
-        "fusion .63 = words 3rd .31 + meaning (hyde) 12th .22 + topics 1st .10 · "
-        "task boost × 1.3, for the",
-        "pool only · rerank .81 · done penalty .81 → .57",
+        "fusion .63 =",
+        "  .31 ███▏······ words, 3rd",
+        "  .22 ██▎······· meaning (hyde), 12th",
+        "  .10 █········· topics, 1st",
+        "task boost × 1.3, for the pool only · rerank .81 · done penalty .81 → .57",
     ]
 
 

@@ -340,6 +340,9 @@ def test_an_unwritable_vault_is_an_error_and_not_a_traceback(vault: Vault) -> No
 def test_what_one_assistant_wrote_is_deleted_as_a_whole(empty_vault: Vault) -> None:
     for by in ("codex", "codex", "claude-code"):
         empty_vault.run("add", f"The gate squeaks, says {by}", "--meta", f"by={by}")
+    id_ = empty_vault.json("list", "--by", "claude-code")[0]["id"]
+    for shown in (["list"], ["search", "squeaks"], ["get", id_]):
+        assert " by claude-code" in empty_vault.run(*shown).stdout, shown
     assert empty_vault.run("delete", "--by", "codex", "--yes").stdout.count("deleted") == 2
     assert [one["metadata"]["by"] for one in empty_vault.json("list")] == ["claude-code"]
     assert len(empty_vault.json("list", "--by", "claude-code")) == 1

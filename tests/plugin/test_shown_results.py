@@ -32,6 +32,20 @@ async def test_results_are_numbered_also_on_later_pages(served: Served) -> None:
     assert ranks(back) == ["Result 1"]
 
 
+async def test_who_wrote_a_memory_is_shown_to_those_who_may_read_it(served: Served) -> None:
+    root = served.by("root")
+    metadata = {"by": "<b>codex</b>"}
+    id_ = store(served).add("A zeppelin", topics=["hangar"], metadata=metadata).id
+    (row,) = soup(await root.get("?topic=hangar")).select(".hy-result .hy-meta")
+    assert "by <b>codex</b>" in row.get_text()
+    memory = soup(await root.get(f"/notes/-/hybrid/memories/{id_}"))
+    written = memory.select_one(".hy-record a[href*='by=']")
+    assert written.get_text() == "<b>codex</b>"
+    (found,) = soup(await root.get(written["href"])).select(".hy-result")
+    assert id_ in str(found)
+    assert "codex" not in (await served.by("alice").get("?q=zeppelin")).text
+
+
 async def test_what_is_certain_stands_apart_from_what_may_fit(served: Served) -> None:
     root = served.by("root")
     store(served).add(

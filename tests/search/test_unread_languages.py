@@ -19,7 +19,7 @@ RUSSIAN = [
     "Ключ от подвала висит у соседа на втором этаже.",
     "Завтра утром мы поедем на дачу и будем сажать картошку.",
 ]
-MENDED = "memory-store models get multilingual"
+MENDED = "--embedder multilingual --get"
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_search_says_it_once(russian: MemoryStore) -> None:
     assert "Ключ" in answer.rows[0].preview
     (line,) = [line for line in answer.degraded if "does not read" in line]
     assert "collection 'personal'" in line
-    assert f"{MENDED}, then memory-store reindex" in line
+    assert line.command == f"memory-store reindex {russian.path} {MENDED}"
     by_words = russian.search("ключ от подвала", mode="keyword")
     assert not any("does not read" in line for line in by_words.degraded)
 

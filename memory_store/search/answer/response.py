@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from memory_store.code.blame import last_change
 from memory_store.index.terms import has_term
-from memory_store.records import BY, Memory, SearchResponse, SearchResult, explanation
+from memory_store.records import Memory, SearchResponse, SearchResult, explanation
 from memory_store.records.degraded import Code, Degraded
 from memory_store.search.adjustments import band
 from memory_store.search.answer.previews import PASSAGES, Preview, expands, preview
@@ -240,16 +240,10 @@ def _row(search: Search, rank: int, outcome: Outcome, n: int, shown: Preview) ->
         last_author=changed.author if changed else None,
         last_changed=changed.date if changed else None,
         superseded_by=_successor(search, memory),
-        by=_writer(memory),
+        by=memory.by,
         matches=outcome.matches.get(candidate.ordinal, ()),
         title_highlights=tuple(outcome.marker(result).spans(title)),
     )
-
-
-def _writer(memory: Memory) -> str | None:
-    """The assistant that wrote a memory, where one did."""
-    found = memory.metadata.get(BY)
-    return found if isinstance(found, str) and found else None
 
 
 def _successor(search: Search, memory: Memory) -> str | None:

@@ -19,6 +19,7 @@ from memory_store.records.explanation import (
     Account,
     Adjust,
     Analyse,
+    Contribution,
     Expand,
     Fetch,
     Fuse,
@@ -27,10 +28,12 @@ from memory_store.records.explanation import (
     Stage,
     Verdict,
 )
-from memory_store.search.fusion.evidence import AHEAD, ALIKE, FEATURES, HELD
+from memory_store.search.fusion.evidence import AHEAD, ALIKE, FEATURES, HELD, MEANING, TOPICS
 
 LEG_NAMES = {"keyword": "words", "topic": "topics", "vector": "meaning", "recent": "newest"}
 BESIDE = " with neighbours"
+BESIDE_THE_LEG = {*FEATURES} - {HELD, *(FEATURES[place] for place in (MEANING, TOPICS))}
+"""Features by which their leg does not order what it lists."""
 SHORT_ID = 8  # characters of an id: the shortest prefix `get` accepts
 LONG_NAME = 60  # characters of what was typed for an id
 LONG_LIST = 12  # entries of a list that stands on one line
@@ -122,24 +125,27 @@ def changes(account: Account) -> list[tuple[str, float, float]]:
 
 
 def terms(account: Account) -> list[Term]:
-    """What the fusion score of one result is the sum of: its lists, or the legs' evidence."""
-    found: dict[str, Term] = {}
-    for part in account.contributions or ():
-        if part.kind in (ALIKE, AHEAD):
-            continue
-        name = _name(part.leg) if part.kind in FEATURES else list_name(part.leg, part.kind)
-        one = Term(
-            name + ("" if part.own_strength is UNSET else BESIDE),
-            part.rank or None,
+    """What the fusion score of one result is the sum of: the features of its evidence, or lists."""
+    return [
+        Term(
+            _term_name(part) + ("" if part.own_strength is UNSET else BESIDE),
+            None if part.kind in BESIDE_THE_LEG else part.rank or None,
             None if part.weight is UNSET else part.weight,
             None if part.strength is UNSET else part.strength,
             part.points,
         )
-        before = found.get(name) if part.kind in FEATURES else None
-        if before is not None:
-            one = (one if part.kind == HELD else before)._replace(points=before.points + one.points)
-        found[name if part.kind in FEATURES else f"{name} {len(found)}"] = one
-    return [*found.values()]
+        for part in account.contributions or ()
+        if part.kind not in (ALIKE, AHEAD)
+    ]
+
+
+def _term_name(part: Contribution) -> str:
+    """What a feature is called, with the number of its model where that is another than the first;
+    or what a list is."""
+    if part.kind not in FEATURES:
+        return list_name(part.leg, part.kind)
+    _, paren, number = part.leg.partition(" (")
+    return f"{part.kind}{paren}{number}"
 
 
 def because(account: Account) -> str:
