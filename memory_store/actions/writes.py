@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from memory_store.importing.job import ImportJob
 
 ADD_BATCH = 64  # memories in one transaction
+COMPLETED_SECONDS = 2.0  # that an import gives to memories of an older vault, each time
 
 
 @action(ADD, writes=True, counts=lambda _: (0, 1))
@@ -158,6 +159,10 @@ def imported(opened: Opened, job: ImportJob) -> ImportReport:
             with vault.gate.entered():
                 served = _embedded_in(vault, models, wanted.collection)
         embed(vault, models, models.failed, served, job.embedding)
+    if not wanted.dry_run and not job.embedded_later:
+        from memory_store.session.reindex import UNHURRIED, complete
+
+        complete(vault, UNHURRIED, COMPLETED_SECONDS)
     unread = _unread_lines(models, vault)
     return replace(report, degraded=(*report.degraded, *models.degraded, *map(str, unread)))
 
@@ -174,7 +179,8 @@ def embed_missing(
     ``breath`` is called often, while nothing is locked: it may wait, and an error that it raises
     ends the work. All that was embedded before stays, and the next call goes on from there. No
     vector is used again for an equal text elsewhere: the time that saves would show the writer of
-    one collection what stands in another. Returns what is to be said of models that are missing or
+    one collection what stands in another. Then memories of an older vault get what their entries
+    lack, such as their words as spelled. Returns what is to be said of models that are missing or
     failed. Where another model made the vectors of a collection, nothing is done there.
     """
     return embedded_now(opened, progress, breath)
@@ -184,7 +190,7 @@ def embedded_now(
     opened: Opened, progress: Callable[[Embedding], None], breath: Callable[[], None]
 ) -> tuple[str, ...]:
     """See :func:`embed_missing`."""
-    from memory_store.session.reindex import UNHURRIED
+    from memory_store.session.reindex import UNHURRIED, complete
     from memory_store.session.reindex import embed_missing as embed
 
     vault = opened.vault
@@ -197,6 +203,7 @@ def embedded_now(
                 served += [collection] if models(collection) is not None else []
     pace = replace(UNHURRIED, breath=breath)
     embed(vault, models, models.failed, served, progress, pace)
+    complete(vault, pace)
     return models.degraded
 
 
@@ -325,6 +332,15 @@ def _to_change(
                 if choice != vault.settings.chosen(one):
                     vault.collections.choose(choice)
     return chosen, folders
+
+
+@action(None, writes=False)
+def incomplete(opened: Opened, kind: str | None = None) -> int:
+    """How many memories lack what their entries have had since a later version: the words as
+    spelled, for ``kind`` ``lexicon``. :func:`embed_missing` and :func:`reindex` add it."""
+    from memory_store.session.reindex import incomplete as lacking
+
+    return len(lacking(opened.vault, None if kind is None else [kind]))
 
 
 def write(

@@ -96,6 +96,7 @@ def _opened(path: Path, store: MemoryStore) -> list[Check]:
     checks = [
         Check("unlocked", "ok", counted),
         _topics(store),
+        _lexicon(store),
         Check("vector index", "ok", str(stats["vector_index"])),
         *_environment_model(stats["model"], path),
     ]
@@ -148,6 +149,17 @@ def _languages(store: MemoryStore, collections: Iterable[CollectionInfo]) -> lis
         return checks
     spoken = " ".join(language for language, _ in read.most_common())
     return [Check("languages", "ok", f"read by the embedding model: {spoken}")]
+
+
+def _lexicon(store: MemoryStore) -> Check:
+    """Whether the words of every memory are there as spelled."""
+    lacking = store.incomplete("lexicon")
+    if not lacking:
+        return Check("lexicon", "ok", "the words of every memory, as spelled")
+    detail = f"memories of before there was one: {lacking:,}"
+    effect = "a slip is not corrected to their words, and those are not offered while you type"
+    remedy = f"memory-store reindex{typed_vault(store.path)}, or unlock: it is added meanwhile"
+    return Check("lexicon", "missing", detail, effect, remedy)
 
 
 def _topics(store: MemoryStore) -> Check:

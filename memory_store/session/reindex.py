@@ -6,6 +6,7 @@ what already has the present model's vectors and its collection's analysis is le
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from time import monotonic
@@ -18,6 +19,8 @@ from memory_store.errors import ModelUnavailableError
 from memory_store.index.segment import IndexEntry, build
 from memory_store.records import Embedding, unheard
 from memory_store.session.code_files import without_descriptions
+from memory_store.session.embedders import without_model
+from memory_store.session.entries import Windows
 from memory_store.session.extras import without_records
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
@@ -166,6 +169,70 @@ def embed_missing(
     if pending:
         vault.forget_earlier_models()
     return len(pending)
+
+
+def incomplete(vault: OpenVault, kinds: Collection[str] | None = None) -> list[int]:
+    """The documents of the newest snapshot that lack a record of some kind, for they were indexed
+    before there was that kind; newest first.
+
+    Without those that an earlier model embedded: they get theirs when they are embedded anew.
+    """
+    snapshot = vault.snapshot()
+    lacking = without_records(snapshot, set(vault.keyring.openable()), kinds)
+    for part in snapshot.parts:
+        if part.earlier_model:
+            lacking[part.span] = False
+    return sorted(np.flatnonzero(lacking).tolist(), key=lambda one: -snapshot.created[one])
+
+
+def complete(vault: OpenVault, pace: Pace, seconds: float = math.inf) -> int:
+    """Give documents the records that they lack, such as their words as spelled. Their vectors stay
+    as they are, so that no model is needed.
+
+    Resumable: a batch, of one collection, is one transaction. Begins none after so many
+    ``seconds``. Returns how many were done.
+    """
+    with vault.gate.entered():
+        snapshot = vault.snapshot()
+        pending: dict[str, list[str]] = defaultdict(list)
+        for ordinal in incomplete(vault):
+            pending[snapshot.collection(ordinal)].append(snapshot.id(ordinal))
+        preparer = Indexer(vault, without_model, anew=True) if pending else None
+    if preparer is None:
+        return 0
+    done, size, ends = 0, pace.fewest, monotonic() + seconds
+    try:
+        for collection, ids in pending.items():
+            while ids and monotonic() < ends:
+                pace.breath()
+                some, ids = ids[:size], ids[size:]
+                began = monotonic()
+                with vault.gate.entered():
+                    preparer.given, known = _own_vectors(vault, collection, some)
+                    done += _renew(vault, preparer, known)
+                wanted = int(size * pace.seconds / max(monotonic() - began, 0.1))
+                size = min(max(wanted, pace.fewest), 2 * size, pace.most)
+    finally:
+        preparer.close()
+    return done
+
+
+def _own_vectors(
+    vault: OpenVault, collection: str, ids: Sequence[str]
+) -> tuple[dict[tuple[str, bytes], Windows], list[str]]:
+    """What memories of a collection have been embedded to, as :attr:`Indexer.given` has it, and
+    those of them that no earlier model embedded: another process may have changed it meanwhile."""
+    snapshot, model = vault.snapshot(), vault.settings.of(collection).fingerprint
+    found, known = {}, []
+    for memory in ids:
+        ordinal = snapshot.ordinal_of(memory)
+        if ordinal is None or snapshot.part_of(ordinal).earlier_model:
+            continue
+        known.append(memory)
+        if spans := snapshot.windows(ordinal):
+            tag = snapshot.content_tags[ordinal].tobytes()
+            found[model, tag] = Windows(tuple(spans), snapshot.stored_vectors(ordinal))
+    return found, known
 
 
 def _within(
