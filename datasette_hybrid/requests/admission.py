@@ -6,10 +6,16 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
-from contextvars import copy_context
+from contextlib import (
+    AbstractAsyncContextManager,
+    ExitStack,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
+from contextvars import ContextVar, copy_context
 from typing import Any, TypeVar
 
 from memory_store.errors import BusyError
@@ -21,8 +27,9 @@ WORKERS = max(1, (os.cpu_count() or 2) // 2)
 searches a second, and made Datasette's own pages, which change threads for every query, five times
 slower (218 against 43 ms beside eight busy searchers). Threads that wait for a search process cost
 nothing: see :meth:`WorkQueue.widen`."""
-WAITING = 16  # behind them; at 50 ms a search the last one waits less than half a second
-LONGEST = 10  # a search in SQL: times what it was given, before its caller stops waiting
+WAITING = 32  # behind them; at 50 ms a search the last one waits less than a second
+LONGEST = 10  # a search in SQL: times what it was given, before its caller stops waiting;
+# and seconds until its request stops waiting for its turn
 
 
 class QueueFullError(BusyError):
@@ -121,12 +128,41 @@ class Seats:
 
     One of those threads stays free for every other query. A query that finds no seat fails at once:
     waiting would hold the last one. Nothing that searches waits for an SQL thread, so none waits
-    in a circle.
+    in a circle. A request whose address says that it will search waits before it has a thread.
     """
 
     def __init__(self, queue: WorkQueue, sql_threads: int) -> None:
         self._queue = queue
-        self._free = threading.BoundedSemaphore(max(1, sql_threads - 1))
+        seats = max(1, sql_threads - 1)
+        self._free = threading.BoundedSemaphore(seats)
+        self._turns = asyncio.Semaphore(seats)
+        self._room = seats + WAITING
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[Callable[[], None]]:
+        """While a request runs that will search, until what it yields is called: the search is over
+        when the answer begins, however slowly that is read.
+
+        Where as many wait as may, or one has waited for ``LONGEST`` seconds, it goes on, and is
+        refused if it finds no seat.
+        """
+        if _in_turn.get() or not self._room:
+            yield _nothing
+            return
+        self._room -= 1
+        within = _in_turn.set(True)
+        with ExitStack() as over:
+            over.callback(self._leave)
+            try:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._turns.acquire(), LONGEST)
+                    over.callback(self._turns.release)
+                yield over.close
+            finally:
+                _in_turn.reset(within)
+
+    def _leave(self) -> None:
+        self._room += 1
 
     def run(self, call: Callable[[], Answer], seconds: float) -> Answer:
         """The result of ``call`` from the queue's threads, where it waits at most ``seconds``.
@@ -141,6 +177,12 @@ class Seats:
             self._free.release()
 
 
+def _nothing() -> None:
+    """What there is to do at the end for a request that had no turn."""
+
+
+_in_turn: ContextVar[bool] = ContextVar("hybrid_in_turn", default=False)
+"""A request that is made inside of another one belongs to that one."""
 _seats: weakref.WeakKeyDictionary[Any, Seats] = weakref.WeakKeyDictionary()
 
 

@@ -32,7 +32,7 @@ from memory_store.vault import trash
 from memory_store.vault.collections import insert_collection
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import WholeKeyring
-from memory_store.vault.last_seen import accept, remember, rollback_warning
+from memory_store.vault.last_seen import accept, begin, remember, rollback_warning
 from memory_store.vault.members import OWNER_ROLE, changed_members
 from memory_store.vault.settings import (
     CollectionSettings,
@@ -119,6 +119,10 @@ class WholeVault:
     def accept_older(self) -> None:
         """Take the file as it is for the newest there is."""
         accept(self.vault, self.path, self.reader(), self.keyring)
+
+    def begin_copy(self) -> None:
+        """From now on it is a device of its own: not older than other copies, but beside them."""
+        begin(self.vault, self.path, self.reader(), self.keyring)
 
     @contextmanager
     def writing(self) -> Iterator[Storage]:
