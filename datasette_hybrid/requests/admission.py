@@ -13,9 +13,9 @@ from contextlib import (
     ExitStack,
     asynccontextmanager,
     nullcontext,
-    suppress,
 )
 from contextvars import ContextVar, copy_context
+from time import monotonic
 from typing import Any, TypeVar
 
 from memory_store.errors import BusyError
@@ -29,7 +29,8 @@ slower (218 against 43 ms beside eight busy searchers). Threads that wait for a 
 nothing: see :meth:`WorkQueue.widen`."""
 WAITING = 32  # behind them; at 50 ms a search the last one waits less than a second
 LONGEST = 10  # a search in SQL: times what it was given, before its caller stops waiting;
-# and seconds until its request stops waiting for its turn
+# and seconds until its request stops waiting for a seat
+LOOK_AGAIN = 0.005  # seconds until it looks for one again
 
 
 class QueueFullError(BusyError):
@@ -123,20 +124,51 @@ def _done(given_up: threading.Event, call: Callable[[], Answer], place: ExitStac
         return call()
 
 
+class Seat:
+    """One that a request holds before it has a thread, for one search at a time."""
+
+    def __init__(self, give_back: Callable[[], None]) -> None:
+        self._give_back = give_back
+        self._lock = threading.Lock()
+        self._taken = self._over = False
+
+    def take(self) -> bool:
+        """Whether it is there for a search."""
+        with self._lock:
+            free = not (self._taken or self._over)
+            self._taken |= free
+        return free
+
+    def leave(self) -> None:
+        """The search is over."""
+        with self._lock:
+            self._taken, over = False, self._over
+        if over:
+            self._give_back()
+
+    def close(self) -> None:
+        """The request is over; a search that still runs gives it back."""
+        with self._lock:
+            free = not (self._taken or self._over)
+            self._over = True
+        if free:
+            self._give_back()
+
+
 class Seats:
     """Searches in SQL: each holds one of Datasette's SQL threads while another thread searches.
 
     One of those threads stays free for every other query. A query that finds no seat fails at once:
     waiting would hold the last one. Nothing that searches waits for an SQL thread, so none waits
-    in a circle. A request whose address says that it will search waits before it has a thread.
+    in a circle. A request whose address says that it will search waits for a seat before it has a
+    thread.
     """
 
     def __init__(self, queue: WorkQueue, sql_threads: int) -> None:
         self._queue = queue
-        seats = max(1, sql_threads - 1)
-        self._free = threading.BoundedSemaphore(seats)
-        self._turns = asyncio.Semaphore(seats)
-        self._room = seats + WAITING
+        self._free = threading.BoundedSemaphore(max(1, sql_threads - 1))
+        self._next = asyncio.Lock()
+        self._room = max(1, sql_threads - 1) + WAITING
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Callable[[], None]]:
@@ -146,20 +178,32 @@ class Seats:
         Where as many wait as may, or one has waited for ``LONGEST`` seconds, it goes on, and is
         refused if it finds no seat.
         """
-        if _in_turn.get() or not self._room:
+        if _seat.get() is not None or not self._room:
             yield _nothing
             return
         self._room -= 1
-        within = _in_turn.set(True)
         with ExitStack() as over:
             over.callback(self._leave)
+            seat = Seat(self._free.release)
+            if await self._reserved():
+                over.callback(seat.close)
+            else:
+                seat.take()  # there is none
+            within = _seat.set(seat)
             try:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._turns.acquire(), LONGEST)
-                    over.callback(self._turns.release)
                 yield over.close
             finally:
-                _in_turn.reset(within)
+                _seat.reset(within)
+
+    async def _reserved(self) -> bool:
+        """Whether a seat became free in time. One looks at a time: the one who came first."""
+        until = monotonic() + LONGEST
+        async with self._next:
+            while not self._free.acquire(blocking=False):
+                if monotonic() > until:
+                    return False
+                await asyncio.sleep(LOOK_AGAIN)
+            return True
 
     def _leave(self) -> None:
         self._room += 1
@@ -169,20 +213,23 @@ class Seats:
 
         Raises :class:`QueueFullError`.
         """
-        if not self._free.acquire(blocking=False):
-            raise QueueFullError
+        seat = _seat.get()
+        if seat is None or not seat.take():
+            if not self._free.acquire(blocking=False):
+                raise QueueFullError
+            seat = None
         try:
             return self._queue.wait_for(call, seconds)
         finally:
-            self._free.release()
+            (self._free.release if seat is None else seat.leave)()
 
 
 def _nothing() -> None:
     """What there is to do at the end for a request that had no turn."""
 
 
-_in_turn: ContextVar[bool] = ContextVar("hybrid_in_turn", default=False)
-"""A request that is made inside of another one belongs to that one."""
+_seat: ContextVar[Seat | None] = ContextVar("hybrid_seat", default=None)
+"""That of a request. One that is made inside of another one belongs to that one."""
 _seats: weakref.WeakKeyDictionary[Any, Seats] = weakref.WeakKeyDictionary()
 
 
