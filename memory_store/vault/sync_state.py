@@ -142,13 +142,13 @@ OfTime = TypeVar("OfTime", Described, Chosen)
 
 def note_root(storage: Storage, keyring: WholeKeyring, root: SecretKey, generation: int) -> None:
     """Sign a new root key with the one that it replaces, in the caller's transaction, so that other
-    devices know it for the owner's. Nothing where there was no exchange yet."""
+    devices know it for the owner's: also where there was no exchange yet, for there may be copies
+    with the key of before."""
     state = read_state(storage, keyring)
-    if state.device:
-        verify_key = identity_of(root, X25519).verify_key
-        signed = signature(keyring.root, _signed(keyring.vault, generation, verify_key))
-        step = Step(generation, verify_key, signed)
-        write(storage, keyring, (), replace(state, roots=(*state.roots, step)))
+    verify_key = identity_of(root, X25519).verify_key
+    signed = signature(keyring.root, _signed(keyring.vault, generation, verify_key))
+    step = Step(generation, verify_key, signed)
+    write(storage, keyring, (), replace(state, roots=(*state.roots, step)))
 
 
 def check_roots(
