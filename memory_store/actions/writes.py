@@ -39,7 +39,7 @@ from memory_store.records import (
     unheard,
 )
 from memory_store.records.degraded import Degraded
-from memory_store.search.degraded import unread_line, unsuited_line
+from memory_store.search.degraded import read_it, unread_line, unsuited_line
 from memory_store.session.embedders import WritingEmbedders, without_model
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
@@ -246,15 +246,16 @@ def _unread_lines(models: WritingEmbedders, vault: OpenVault) -> list[Degraded]:
             snapshot, poorly_read = vault.snapshot(), _poorly_read(vault, models)
     except LockedError:  # while it was importing: that is said by whom it stopped
         return []
-    typed, lines = typed_vault(vault.path), []
+    lines, others = list[Degraded](), len(vault.keyring.readable()) > 1
     for one in poorly_read:
+        command = read_it(typed_vault(vault.path), [one.collection] if others else [])
         named = f"collection {one.collection!r}"
         model = models.loaded[one.id]
         unread = unread_languages(model, snapshot.languages_in(one.id))
         lines.append(
-            unread_line(model, named, unread, typed)
+            unread_line(model, named, unread, command)
             if unread
-            else unsuited_line(model, named, one.languages, typed)
+            else unsuited_line(model, named, one.languages, command)
         )
     return lines
 

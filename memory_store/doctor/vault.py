@@ -16,7 +16,7 @@ from memory_store.configuration import typed_vault
 from memory_store.doctor.installation import Check, State
 from memory_store.errors import MemoryStoreError, ModelMismatchError, ModelUnavailableError
 from memory_store.key_lookup import has_passphrase
-from memory_store.search.degraded import READ_IT
+from memory_store.search.degraded import read_it
 from memory_store.text.identifiers import CODE
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _languages(store: MemoryStore, collections: Iterable[CollectionInfo]) -> lis
         read.update({one: count for one, count in counts.items() if one not in unsuited})
         if not (unread or unsuited):
             continue
-        remedy = READ_IT.format(typed_vault(store.path))
+        remedy = read_it(typed_vault(store.path), [info.name] if len(written) > 1 else [])
         if unread:
             detail = f"collection {info.name}: {model.name} does not read {' or '.join(unread)}"
             effect = "found by words, hardly by meaning"

@@ -7,6 +7,7 @@ Boundary: counts, and names of collections and models. A caller who may not read
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,6 @@ STALE = "{} is indexed with earlier settings in part (memories: {:,})."
 UNEMBEDDED = "{} has no vectors, meaning is not searched there."
 UNREAD = "{}: {} does not read {}, so these memories are found by words, hardly by meaning."
 UNSUITED = "{}: {} was not made for {}, so it finds less of them by meaning than it could."
-READ_IT = f"{REINDEX}{{}} --embedder multilingual --get"
 PARTLY = "meaning: {:,} of {:,} memories. The others are found by words."
 A_PATH = re.compile(r"(?<![\w/:.])(~|[A-Za-z]:)?[/\\].*", re.DOTALL)
 NO_RERANKER = "no reranker, "
@@ -227,23 +227,29 @@ def unembedded_lines(mask: Mask, context: SearchContext) -> tuple[Degraded, ...]
     return tuple(lines)
 
 
-def unread_line(
-    embedder: Embedder, named: str, languages: Iterable[str], database: str
-) -> Degraded:
+def read_it(database: str, collections: Iterable[str] = ()) -> str:
+    """The command that gives the multilingual model to ``collections`` (their names), or to all
+    where none is named."""
+    named = "".join(f" --collection {shlex.quote(one)}" for one in collections)
+    return f"{REINDEX}{database}{named} --embedder multilingual --get"
+
+
+def unread_line(embedder: Embedder, named: str, languages: Iterable[str], command: str) -> Degraded:
     """What is to be said where a model does not read ``languages`` (their English names).
 
-    ``named`` is what :func:`named_collections` makes of the collections that hold them.
+    ``named`` is what :func:`named_collections` makes of the collections that hold them, ``command``
+    what mends it (:func:`read_it`).
     """
     said = UNREAD.format(named, embedder.name, " or ".join(languages))
-    return Degraded(Code.UNREAD, said, READ_IT.format(database), names=True)
+    return Degraded(Code.UNREAD, said, command, names=True)
 
 
 def unsuited_line(
-    embedder: Embedder, named: str, languages: Iterable[str], database: str
+    embedder: Embedder, named: str, languages: Iterable[str], command: str
 ) -> Degraded:
     """The same where it reads the letters of ``languages``, and was made for others."""
     said = UNSUITED.format(named, embedder.name, " or ".join(languages))
-    return Degraded(Code.UNREAD, said, READ_IT.format(database), names=True)
+    return Degraded(Code.UNREAD, said, command, names=True)
 
 
 def named_collections(collections: Iterable[str], context: SearchContext) -> str:

@@ -60,6 +60,8 @@ def test_a_small_collection_is_named_beside_a_large_one_that_is_read(russian: Me
     assert not [one for one in in_home.degraded if "does not read" in one]
     (check,) = [one for one in doctor_of(russian.path, russian) if one.name == "languages"]
     assert (check.state, "collection personal:" in check.detail) == ("missing", True)
+    apart = f"memory-store reindex {russian.path} --collection personal {MENDED}"
+    assert (check.remedy, line.command) == (apart, apart)
 
 
 def test_a_collection_is_measured_by_the_model_of_its_own(

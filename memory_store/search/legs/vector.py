@@ -30,6 +30,7 @@ from memory_store.search.degraded import (
     missing_model,
     named_collections,
     other_model,
+    read_it,
     unembedded_lines,
     unread_line,
 )
@@ -113,10 +114,16 @@ def _unread(model: QueryModel, search: Search) -> tuple[Degraded, ...]:
             model.embedder,
             named_collections(collections, context),
             languages,
-            context.typed_vault(),
+            read_it(context.typed_vault(), _named_apart(collections, context)),
         )
         for languages, collections in unread.items()
     )
+
+
+def _named_apart(collections: Sequence[str], context: SearchContext) -> list[str]:
+    """The names of collections, where there are others."""
+    names = context.collection_names
+    return [names.get(one, one) for one in collections] if len(names) > 1 else []
 
 
 def scopes(mask: Mask, context: SearchContext) -> tuple[Scope, ...]:
