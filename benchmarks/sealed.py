@@ -33,6 +33,10 @@ class Ranker:
     def references(self) -> Sequence[Reference]:
         return self._references
 
+    def forget(self) -> None:
+        """Rank anew what was ranked, as after a change of the context."""
+        self._made.clear()
+
     def rank(self, query: str, *, depth: int = 100, **options: Any) -> Ranking:
         key = (query, depth, repr(sorted(options.items())))
         if key not in self._made:

@@ -3,8 +3,9 @@
 Boundary: an assistant is an actor like any other, known by a token, and may do what the actor's
 grants say: it finds where it may search, reads where it may decrypt, adds where it may write, and
 changes what it may both write and decrypt. ``?access=`` and ``?collection=`` in the address allow
-it less, never more. Nothing is kept from one request to the next. What a browser sends for another
-site is refused. How much it asks is counted for each token on its own, streams for each actor.
+it less, never more. From one request to the next is kept what a client subscribed to, for its actor
+alone. What a browser sends for another site is refused. How much it asks is counted for each token
+on its own, streams for each actor.
 """
 
 from __future__ import annotations
@@ -41,8 +42,11 @@ SERVER_ERROR = -32000  # JSON-RPC 2.0: the first that is left to servers
 
 _streams: weakref.WeakKeyDictionary[Any, host.Streams] = weakref.WeakKeyDictionary()
 _visits: weakref.WeakKeyDictionary[Any, Visits] = weakref.WeakKeyDictionary()
+_sessions: weakref.WeakKeyDictionary[Any, host.Sessions] = weakref.WeakKeyDictionary()
 _allowances: weakref.WeakKeyDictionary[Any, host.Allowances] = weakref.WeakKeyDictionary()
 
+METHODS = ("POST", "GET")
+SESSION = "mcp-session-id"
 View = Callable[..., Awaitable[None]]
 
 
@@ -51,9 +55,10 @@ def endpoint(view: View) -> Callable[..., Awaitable[Response | None]]:
 
     @wraps(view)
     async def answer(datasette: Any, request: Any, receive: Any, send: Any) -> Response | None:
-        if request.method != "POST":
-            said = "an MCP server: send it messages by POST (it keeps no session)"
-            return _error(said, 405, {"Allow": "POST"})
+        hears = request.method == "GET" and SESSION in request.headers
+        if request.method != "POST" and not hears:
+            said = "an MCP server: send it messages by POST; GET is for the notices of a session"
+            return _error(said, 405, {"Allow": ", ".join(METHODS)})
         if comes_from_elsewhere(request) or is_rebound(request):
             return _error(ELSEWHERE, 403)
         begun = False
@@ -73,7 +78,7 @@ def endpoint(view: View) -> Callable[..., Awaitable[Response | None]]:
             refused = _error(questions.report_fault(error), 500)
         return None if begun else refused
 
-    answer.methods = ("POST",)  # type: ignore[attr-defined]
+    answer.methods = METHODS  # type: ignore[attr-defined]
     return answer
 
 
@@ -102,7 +107,12 @@ async def only_vault(datasette: Any, request: Any, receive: Any, send: Any) -> N
 async def _answer(datasette: Any, request: Any, database: str, receive: Any, send: Any) -> None:
     host.require_sdk()
     await questions.vault_now(datasette, request, "search", database=database)
-    body = await questions.read_body(request, BODY_LIMIT)
+    sessions, who = _sessions.setdefault(datasette, host.Sessions()), _who(request)
+    session = sessions.of(who, request.headers.get(SESSION, ""))
+    if request.method != "POST" and session is None:
+        raise NotFound("there is no such session: send initialize first")
+    posted = request.method == "POST"
+    body = await questions.read_body(request, BODY_LIMIT) if posted else None
     vault, grants = await questions.vault_for(datasette, request, "search", database=database)
     given = questions.arguments(request)
     access, collections = _access(given.get("access", ())), given.get("collection", ())
@@ -132,7 +142,7 @@ async def _answer(datasette: Any, request: Any, database: str, receive: Any, sen
     await host.answer_over_http(
         await made(vault, grants),
         *(database, _run, request.scope["headers"], body, receive, send, current),
-        partial(streams.one, _who(request)),
+        *(partial(streams.one, who), session, partial(sessions.begun, who)),
     )
 
 

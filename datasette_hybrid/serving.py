@@ -7,6 +7,7 @@ import contextlib
 import gc
 import weakref
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from .tracebacks import free_cursors, print_no_sql, print_no_variables
 from .vaults.registry import vaults_of
 
 NO_ANSWER = StoreAndGrants(None, NO_GRANTS)
+FUNCTION = b"hybrid_search"  # in the address of a query that searches
 OURS = "/-/hybrid"  # in the address of every page and endpoint of this plugin
 SQL_SHARE = 0.8
 """Of Datasette's time limit: a search that uses it up would be reported as an interrupted query."""
@@ -92,11 +94,12 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
             token = asker.set(NO_ASKER)
             shown = page.set(Page(path))
             try:
-                with requests.answering(search=OURS in path), protection():
-                    await let_others_go_first()
-                    await describe_new(reference())
-                    sending = protected(reference(), path, send)
-                    await app(scope, renewing(receive), sending)
+                async with _turn_in_sql(reference(), scope) as answers:
+                    with requests.answering(search=OURS in path), protection():
+                        await let_others_go_first()
+                        await describe_new(reference())
+                        sending = protected(reference(), path, _before(answers, send))
+                        await app(scope, renewing(receive), sending)
             finally:
                 page.reset(shown)
                 asker.reset(token)
@@ -104,6 +107,22 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
         return wrapped
 
     return wrap
+
+
+def _turn_in_sql(datasette: Any, scope: Any) -> AbstractAsyncContextManager[Callable[[], None]]:
+    """For a request that says in its address that it will search in SQL: its turn, before it takes
+    a thread that it would wait in. What is called once it is answered."""
+    if scope.get("method") == "GET" and FUNCTION in scope.get("query_string", b""):
+        return seats_in_sql(datasette).turn()
+    return contextlib.nullcontext(lambda: None)
+
+
+def _before(answers: Callable[[], None], send: Any) -> Any:
+    async def sent(message: Any) -> None:
+        answers()
+        await send(message)
+
+    return sent
 
 
 def _following(reference: weakref.ref[Any], receive: Any) -> Any:

@@ -108,8 +108,10 @@ def parse_moment(
     *,
     parameter: str = "since",
     end: bool = False,
+    ahead: bool = False,
 ) -> float:
-    """Seconds since 1970 for a time, a day's name or a span counted back from ``now``.
+    """Seconds since 1970 for a time, a day's name or a span counted back from ``now``, or
+    ``ahead`` of it.
 
     Spans are a number and one of ``s min h d w mo y`` (``7d``, ``3w``); also ``now``, ``today``
     and ``yesterday``. ``end`` makes a bare day, month or year mean its last microsecond, as
@@ -124,7 +126,8 @@ def parse_moment(
         day = today if word == "today" else today - SPAN_SECONDS["d"]
         return _last_instant(day, "day") if end else day
     if span := _SPAN.fullmatch(word):
-        return _before(current, int(span[1]), span[2], text, parameter)
+        before = _before(current, int(span[1]), span[2], text, parameter)
+        return 2 * current - before if ahead else before
     moment = (_read(text, parameter, "2024-05-01, 7d, 3w or today") - EPOCH).total_seconds()
     period = next((name for name, form in _PERIODS if form.fullmatch(word)), None)
     return _last_instant(moment, period) if end and period else moment

@@ -21,6 +21,7 @@ from memory_store.assistants.assistant import (
     only,
     sole,
 )
+from memory_store.assistants.sessions import Sessions
 from memory_store.code.blame import BLAME, Change, changes_in
 from memory_store.code.languages import language_of_name
 from memory_store.configuration import opener

@@ -138,7 +138,7 @@ def embedding_beside(
     def load() -> None:
         with suppress(MemoryStoreError):  # a search that needs the model says so itself
             store.warm()
-            if store.embedding().left:
+            if store.embedding().left or store.incomplete():
                 embedding.begin()
 
     def again() -> None:

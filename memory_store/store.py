@@ -247,6 +247,8 @@ class MemoryStore(Actions):
     watch = late(lambda: actions.sources.watch)
     embed_missing = late(lambda: actions.writes.embed_missing)
     reindex = late(lambda: actions.writes.reindex)
+    change_model = late(lambda: actions.writes.change_model)
+    incomplete = late(lambda: actions.writes.incomplete)
     sync_with_copy = late(lambda: actions.sync.with_copy)
     sync_with_folder = late(lambda: actions.sync.with_folder)
 

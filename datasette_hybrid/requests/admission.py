@@ -6,10 +6,16 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
-from contextvars import copy_context
+from contextlib import (
+    AbstractAsyncContextManager,
+    ExitStack,
+    asynccontextmanager,
+    nullcontext,
+)
+from contextvars import ContextVar, copy_context
+from time import monotonic
 from typing import Any, TypeVar
 
 from memory_store.errors import BusyError
@@ -21,8 +27,10 @@ WORKERS = max(1, (os.cpu_count() or 2) // 2)
 searches a second, and made Datasette's own pages, which change threads for every query, five times
 slower (218 against 43 ms beside eight busy searchers). Threads that wait for a search process cost
 nothing: see :meth:`WorkQueue.widen`."""
-WAITING = 16  # behind them; at 50 ms a search the last one waits less than half a second
-LONGEST = 10  # a search in SQL: times what it was given, before its caller stops waiting
+WAITING = 32  # behind them; at 50 ms a search the last one waits less than a second
+LONGEST = 10  # a search in SQL: times what it was given, before its caller stops waiting;
+# and seconds until its request stops waiting for a seat
+LOOK_AGAIN = 0.005  # seconds until it looks for one again
 
 
 class QueueFullError(BusyError):
@@ -116,31 +124,112 @@ def _done(given_up: threading.Event, call: Callable[[], Answer], place: ExitStac
         return call()
 
 
+class Seat:
+    """One that a request holds before it has a thread, for one search at a time."""
+
+    def __init__(self, give_back: Callable[[], None]) -> None:
+        self._give_back = give_back
+        self._lock = threading.Lock()
+        self._taken = self._over = False
+
+    def take(self) -> bool:
+        """Whether it is there for a search."""
+        with self._lock:
+            free = not (self._taken or self._over)
+            self._taken |= free
+        return free
+
+    def leave(self) -> None:
+        """The search is over."""
+        with self._lock:
+            self._taken, over = False, self._over
+        if over:
+            self._give_back()
+
+    def close(self) -> None:
+        """The request is over; a search that still runs gives it back."""
+        with self._lock:
+            free = not (self._taken or self._over)
+            self._over = True
+        if free:
+            self._give_back()
+
+
 class Seats:
     """Searches in SQL: each holds one of Datasette's SQL threads while another thread searches.
 
     One of those threads stays free for every other query. A query that finds no seat fails at once:
     waiting would hold the last one. Nothing that searches waits for an SQL thread, so none waits
-    in a circle.
+    in a circle. A request whose address says that it will search waits for a seat before it has a
+    thread.
     """
 
     def __init__(self, queue: WorkQueue, sql_threads: int) -> None:
         self._queue = queue
         self._free = threading.BoundedSemaphore(max(1, sql_threads - 1))
+        self._next = asyncio.Lock()
+        self._room = max(1, sql_threads - 1) + WAITING
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[Callable[[], None]]:
+        """While a request runs that will search, until what it yields is called: the search is over
+        when the answer begins, however slowly that is read.
+
+        Where as many wait as may, or one has waited for ``LONGEST`` seconds, it goes on, and is
+        refused if it finds no seat.
+        """
+        if _seat.get() is not None or not self._room:
+            yield _nothing
+            return
+        self._room -= 1
+        with ExitStack() as over:
+            over.callback(self._leave)
+            seat = Seat(self._free.release)
+            if await self._reserved():
+                over.callback(seat.close)
+            else:
+                seat.take()  # there is none
+            within = _seat.set(seat)
+            try:
+                yield over.close
+            finally:
+                _seat.reset(within)
+
+    async def _reserved(self) -> bool:
+        """Whether a seat became free in time. One looks at a time: the one who came first."""
+        until = monotonic() + LONGEST
+        async with self._next:
+            while not self._free.acquire(blocking=False):
+                if monotonic() > until:
+                    return False
+                await asyncio.sleep(LOOK_AGAIN)
+            return True
+
+    def _leave(self) -> None:
+        self._room += 1
 
     def run(self, call: Callable[[], Answer], seconds: float) -> Answer:
         """The result of ``call`` from the queue's threads, where it waits at most ``seconds``.
 
         Raises :class:`QueueFullError`.
         """
-        if not self._free.acquire(blocking=False):
-            raise QueueFullError
+        seat = _seat.get()
+        if seat is None or not seat.take():
+            if not self._free.acquire(blocking=False):
+                raise QueueFullError
+            seat = None
         try:
             return self._queue.wait_for(call, seconds)
         finally:
-            self._free.release()
+            (self._free.release if seat is None else seat.leave)()
 
 
+def _nothing() -> None:
+    """What there is to do at the end for a request that had no turn."""
+
+
+_seat: ContextVar[Seat | None] = ContextVar("hybrid_seat", default=None)
+"""That of a request. One that is made inside of another one belongs to that one."""
 _seats: weakref.WeakKeyDictionary[Any, Seats] = weakref.WeakKeyDictionary()
 
 

@@ -4,9 +4,9 @@ One thread answers everybody, and does one thing at a time. A page of Datasette'
 it a hundred times (for each of its queries), a search page keeps it for several milliseconds:
 beside eight searchers the home page took six times as long as alone. So while several searches are
 on their way, each of them lets other requests that have begun finish before it goes on, and waits
-no longer than ``PATIENCE`` for them in all: wherever it would take the server's thread, and when
-its turn to search has come, which takes a processor from them. A user who searches alone never
-waits.
+no longer than ``PATIENCE`` for them in all, in a larger ``CROWD`` as many times longer: wherever it
+would take the server's thread, and when its turn to search has come, which takes a processor from
+them. A user who searches alone never waits.
 """
 
 from __future__ import annotations
@@ -20,6 +20,10 @@ from time import monotonic
 
 PATIENCE = 0.15
 """Seconds that one search waits for others: Datasette's home page takes a tenth of a second."""
+CROWD = 8
+"""Searches of which each has that much. Of 32, each is on its way four times as long: with no more
+patience than one of 8, all had lost it while a home page was not done, which then took two seconds.
+"""
 
 
 class Requests:
@@ -38,7 +42,8 @@ class Requests:
         if _turn.get() is not None:
             yield
             return
-        token = _turn.set(Turn(self, PATIENCE if search else 0.0))
+        patience = PATIENCE * max(1.0, self._searches / CROWD) if search else 0.0
+        token = _turn.set(Turn(self, patience))
         self._count(1, search=search)
         try:
             yield

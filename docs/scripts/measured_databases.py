@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-FIGURES = Path(__file__).parents[1] / "figures" / "databases.json"
+FOLDER = Path(__file__).parents[1] / "figures"
+FIGURES = FOLDER / "databases.json"
+IN_A_FILE = FOLDER / "two_checkouts.json"
+MOST_IN_A_FILE = 1.02
 
 
 def ratios() -> str:
@@ -19,10 +22,23 @@ def ratios() -> str:
         lines.append(f"\nCopying {memories:,} memories took {' and '.join(copies)}.")
     if found.get("batches"):
         lines[-1] += f" Its batches take {found['batches']:.2f} of rows one by one (target .8)."
+    if IN_A_FILE.exists():
+        lines.append(_in_a_file(json.loads(IN_A_FILE.read_text())))
     return "\n".join(lines)
 
 
+def _in_a_file(found: list[dict[str, Any]]) -> str:
+    """What it cost a vault in a file that there is another place for one."""
+    told = (f"{one['work']} {_bold(one['ratio'], MOST_IN_A_FILE)}" for one in found)
+    return (
+        "\nA vault in a file takes so many times the processor time that it took before there were "
+        f"others (target {MOST_IN_A_FILE}): {'; '.join(told)}."
+    )
+
+
 def _line(one: dict[str, Any]) -> str:
-    said = f"{one['clock']:.2f}"
-    said = f"**{said}**" if one["clock"] > one["target"] else said
-    return f"* {one['name']}: {said} (target {one['target']:g})"
+    return f"* {one['name']}: {_bold(one['clock'], one['target'])} (target {one['target']:g})"
+
+
+def _bold(ratio: float, target: float) -> str:
+    return f"**{ratio:.2f}**" if ratio > target else f"{ratio:.2f}"

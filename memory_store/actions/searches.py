@@ -204,6 +204,8 @@ def context(opened: Opened) -> SearchContext:
         vector_index=opened.vectors.late_index(snapshot) if snapshot.vectors else None,
         blinder=lambda collection: keyring.of(collection).blinder,
         embedder=opened.embedders.load,
+        earlier_embedder=opened.embedders.load_earlier,
+        earlier_models={one.fingerprint: one.embedder for one in settings.earlier},
         reranker=_load_reranker,
         open_memories=open_ordinals,
         collection_names=vault.collections.known_names(),

@@ -18,26 +18,34 @@ from memory_store.actions.attempts import again_if_overtaken, with_succession
 from memory_store.actions.collections import collection_ids
 from memory_store.actions.reads import shown
 from memory_store.configuration import typed_vault
-from memory_store.errors import ConflictError, LockedError, ModelMismatchError
+from memory_store.errors import (
+    ConflictError,
+    LockedError,
+    ModelMismatchError,
+    ModelUnavailableError,
+)
 from memory_store.importing.drafts import new_memory
-from memory_store.models.readability import unread_languages
+from memory_store.models.readability import unread_languages, unsuited_languages
 from memory_store.records import (
     Embedded,
     Embedding,
     ImportReport,
     Memory,
     MemoryDraft,
+    PoorlyRead,
     Progress,
     read_record,
     several,
     unheard,
 )
 from memory_store.records.degraded import Degraded
-from memory_store.search.degraded import unread_line
+from memory_store.search.degraded import read_it, unread_line, unsuited_line
 from memory_store.session.embedders import WritingEmbedders, without_model
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import write_batch
+from memory_store.text.identifiers import CODE
+from memory_store.text.language import LANGUAGE_NAMES
 from memory_store.vault import originals
 from memory_store.vault.audit_events import ADD
 from memory_store.vault.rows import Origin, read_origins
@@ -47,6 +55,7 @@ if TYPE_CHECKING:
     from memory_store.importing.job import ImportJob
 
 ADD_BATCH = 64  # memories in one transaction
+COMPLETED_SECONDS = 2.0  # that an import gives to memories of an older vault, each time
 
 
 @action(ADD, writes=True, counts=lambda _: (0, 1))
@@ -143,7 +152,17 @@ def imported(opened: Opened, job: ImportJob) -> ImportReport:
         job.in_words(report)
         with vault.gate.entered():  # with collections that were made by the import
             served = _embedded_in(vault, models, wanted.collection)
+            poorly_read = _poorly_read(vault, models)
+        for one in poorly_read:
+            job.poorly_read(one)
+        if poorly_read:  # another model may have been chosen
+            with vault.gate.entered():
+                served = _embedded_in(vault, models, wanted.collection)
         embed(vault, models, models.failed, served, job.embedding)
+    if not wanted.dry_run and not job.embedded_later:
+        from memory_store.session.reindex import UNHURRIED, complete
+
+        complete(vault, UNHURRIED, COMPLETED_SECONDS)
     unread = _unread_lines(models, vault)
     return replace(report, degraded=(*report.degraded, *models.degraded, *map(str, unread)))
 
@@ -160,7 +179,8 @@ def embed_missing(
     ``breath`` is called often, while nothing is locked: it may wait, and an error that it raises
     ends the work. All that was embedded before stays, and the next call goes on from there. No
     vector is used again for an equal text elsewhere: the time that saves would show the writer of
-    one collection what stands in another. Returns what is to be said of models that are missing or
+    one collection what stands in another. Then memories of an older vault get what their entries
+    lack, such as their words as spelled. Returns what is to be said of models that are missing or
     failed. Where another model made the vectors of a collection, nothing is done there.
     """
     return embedded_now(opened, progress, breath)
@@ -170,7 +190,7 @@ def embedded_now(
     opened: Opened, progress: Callable[[Embedding], None], breath: Callable[[], None]
 ) -> tuple[str, ...]:
     """See :func:`embed_missing`."""
-    from memory_store.session.reindex import UNHURRIED
+    from memory_store.session.reindex import UNHURRIED, complete
     from memory_store.session.reindex import embed_missing as embed
 
     vault = opened.vault
@@ -183,6 +203,7 @@ def embedded_now(
                 served += [collection] if models(collection) is not None else []
     pace = replace(UNHURRIED, breath=breath)
     embed(vault, models, models.failed, served, progress, pace)
+    complete(vault, pace)
     return models.degraded
 
 
@@ -204,18 +225,39 @@ def _embedded_in(vault: OpenVault, models: WritingEmbedders, target: str | None)
     return served
 
 
+def _poorly_read(vault: OpenVault, models: WritingEmbedders) -> list[PoorlyRead]:
+    """The collections whose model was not made for their languages."""
+    names, snapshot = vault.collections.names(), vault.snapshot()
+    found = []
+    for collection, model in models.loaded.items():
+        written = snapshot.languages_in(collection)
+        written.pop(CODE, None)
+        if unsuited := unsuited_languages(model, written):
+            words = int(snapshot.lengths[snapshot.visible([collection])].sum())
+            called = tuple(LANGUAGE_NAMES.get(one, one) for one in unsuited)
+            found.append(PoorlyRead(collection, names[collection], model.name, called, words))
+    return found
+
+
 def _unread_lines(models: WritingEmbedders, vault: OpenVault) -> list[Degraded]:
-    """What is to be said of collections whose languages their model does not read."""
+    """What is to be said of collections whose languages their model does not read well."""
     try:
         with vault.gate.entered():  # a lock meanwhile would close what is read here
-            names, snapshot = vault.collections.names(), vault.snapshot()
+            snapshot, poorly_read = vault.snapshot(), _poorly_read(vault, models)
     except LockedError:  # while it was importing: that is said by whom it stopped
         return []
-    return [
-        unread_line(model, f"collection {names[collection]!r}", unread, typed_vault(vault.path))
-        for collection, model in models.loaded.items()
-        if (unread := unread_languages(model, snapshot.languages_in(collection)))
-    ]
+    lines, others = list[Degraded](), len(vault.keyring.readable()) > 1
+    for one in poorly_read:
+        command = read_it(typed_vault(vault.path), [one.collection] if others else [])
+        named = f"collection {one.collection!r}"
+        model = models.loaded[one.id]
+        unread = unread_languages(model, snapshot.languages_in(one.id))
+        lines.append(
+            unread_line(model, named, unread, command)
+            if unread
+            else unsuited_line(model, named, one.languages, command)
+        )
+    return lines
 
 
 @action(None, writes=True, in_batches=True)
@@ -229,20 +271,77 @@ def reindex(
 ) -> int:
     """Give every memory the vectors and terms of its collection's model and analyser.
 
-    Of some collections, or of all. The model ``embedder`` (a name or folder), or one named by the
-    environment, becomes the vault's; a collection with a model of its own keeps it.
-    Returns how many were done. Resumable: what is up to date already is left alone, unless
-    ``whole``: then every entry is made anew from its text. Raises ModelUnavailableError when all
-    was done that needs no absent model.
+    Of some collections, or of all. The model ``embedder`` (a name or folder) becomes that of the
+    collections that are named. Where none is, it, or one named by the environment, becomes the
+    vault's; a collection with a model of its own keeps it. What is not renewed yet is searched by
+    the model that it has vectors of. Returns how many were done. Resumable: what is up to date
+    already is left alone, unless ``whole``: then every entry is made anew from its text. Raises
+    ModelUnavailableError when all was done that needs no absent model.
     """
     from memory_store.session.reindex import reindex as index_again
 
+    chosen, folders = _to_change(opened, several(collection), embedder)
+    load = opened.embedders.load_to_adopt
+    return index_again(
+        opened.vault, load, chosen, progress, whole=whole, folder=folders.__getitem__
+    )
+
+
+@action(None, writes=True, in_batches=True)
+def change_model(
+    opened: Opened, *, collection: str | Sequence[str] = (), embedder: str | None = None
+) -> None:
+    """Begin as :func:`reindex` does, and embed nothing: :func:`embed_missing` goes on with it.
+
+    Raises ModelUnavailableError where a model is missing.
+    """
+    from memory_store.session.reindex import adopted
+
+    vault = opened.vault
+    vault.access.refuse_writing(vault.path)
+    chosen, folders = _to_change(opened, several(collection), embedder)
+    failures: list[ModelUnavailableError] = []
+    with vault.gate.entered():
+        adopted(
+            vault,
+            opened.embedders.load_to_adopt,
+            vault.keyring.readable() if chosen is None else chosen,
+            lambda _, error: failures.append(error),
+            folders.__getitem__,
+        )
+    if failures:
+        raise failures[0]
+
+
+def _to_change(
+    opened: Opened, named: Sequence[str], embedder: str | None
+) -> tuple[tuple[str, ...] | None, dict[str, str]]:
+    """The collections that are named, by id, and where the model of each one lay before.
+
+    ``embedder`` is theirs from now on, or, where none is named, the vault's.
+    """
     vault = opened.vault
     with vault.gate.entered():
-        chosen = collection_ids(vault, several(collection))
-        if embedder:
-            opened.embedders.usual = embedder
-    return index_again(vault, opened.embedders.load_to_adopt, chosen, progress, whole=whole)
+        chosen = collection_ids(vault, named)
+        folders = {one: opened.embedders.folder(one) for one in vault.keyring.readable()}
+        if embedder and chosen is None:
+            opened.embedders.change_usual(embedder)
+        elif embedder and chosen is not None:
+            vault.follow_settings()
+            for one in chosen:
+                choice = opened.embedders.chosen(vault.settings.chosen(one), embedder)
+                if choice != vault.settings.chosen(one):
+                    vault.collections.choose(choice)
+    return chosen, folders
+
+
+@action(None, writes=False)
+def incomplete(opened: Opened, kind: str | None = None) -> int:
+    """How many memories lack what their entries have had since a later version: the words as
+    spelled, for ``kind`` ``lexicon``. :func:`embed_missing` and :func:`reindex` add it."""
+    from memory_store.session.reindex import incomplete as lacking
+
+    return len(lacking(opened.vault, None if kind is None else [kind]))
 
 
 def write(

@@ -10,6 +10,7 @@ tools      all of them, as a model sees them
 server     the same as an MCP server on standard input and output
 http       the same for one request that another server was sent
 clients    the entry of that server in an assistant's own configuration
+sessions   what a client over HTTP subscribed to
 allowance  how much one caller may ask in a minute
 trail      what an assistant did on this machine, in the audit trail
 checkup    whether such an entry works
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from memory_store.assistants.assistant import Assistant
     from memory_store.assistants.http import Headers, Receive, Send
     from memory_store.assistants.server import Run
+    from memory_store.assistants.sessions import Session
 
 NEEDS = "the package mcp is not here: pip install 'datasette-hybrid[mcp]'"
 
@@ -44,22 +46,27 @@ async def answer_over_http(
     database: str,
     run: Run,
     headers: Headers,
-    body: bytes,
+    body: bytes | None,
     receive: Receive,
     send: Send,
     current: Callable[[], Awaitable[Assistant]],
     admitted: Callable[[], AbstractContextManager[None]],
+    session: Session | None,
+    begun: Callable[[], str],
 ) -> None:
-    """What :func:`memory_store.assistants.http.answer` does.
+    """What :func:`memory_store.assistants.http.answer` does; without a ``body``, its ``notices``.
 
-    ``current`` and ``admitted`` are what a stream of notices needs.
+    ``current`` and what follows is what :class:`memory_store.assistants.http.Listening` holds.
 
     Raises ExtraMissingError where the SDK is not installed. Importing it takes a second, once, in
     which others are answered.
     """
     require_sdk()
     http = await to_thread(import_module, "memory_store.assistants.http")
-    listening = http.Listening(current, admitted)
+    listening = http.Listening(current, admitted, session, begun)
+    if body is None:
+        await http.notices(database, run, receive, send, listening)
+        return
     await http.answer(assistant, database, run, headers, body, receive, send, listening)
 
 

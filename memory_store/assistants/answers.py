@@ -1,5 +1,8 @@
 """What each tool answers: a record for each, which makes its schema, and how it is kept short.
 
+Most hold fields of a record that every surface shares (:class:`Shared`): what these are filled
+with, and their schemas, are that record's.
+
 Boundary: what memories say stands in fields for it (``title``, ``text``, ``preview``, ``place``,
 ``topics``, ``landscape``, the ``name`` of a region and the like), never in ``note``, ``may``,
 ``withheld`` or ``cut``, which are constants.
@@ -8,13 +11,15 @@ Boundary: what memories say stands in fields for it (``title``, ``text``, ``prev
 # Annotations are not postponed: the schemas are made from them.
 
 import json
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self, TypeVar
 
 import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from memory_store.records import Landscape, LandscapeRegion, Memory, SearchResponse, SearchResult
+from memory_store.records.code import CodeText
 from memory_store.text.token_count import tokens
 
 CUT = "to fit the budget"
@@ -24,20 +29,39 @@ HALF = MOST_SAID // 2 - 2
 Answer = TypeVar("Answer", bound=Struct)
 
 
-class Listed(Struct, frozen=True, omit_defaults=True):
+NAMED = {"continue": "next"}
+"""Fields of an answer that have another name in their record: that of the argument they are for."""
+
+
+class Shared(Struct, frozen=True, omit_defaults=True):
+    """Holds the fields of ``record`` that it names, and some of its own."""
+
+    record: ClassVar[type[Struct]]
+
+    @classmethod
+    def of(cls, record: Struct, **own: Any) -> Self:
+        """What is answered of a record. Where that says nothing, so does the answer."""
+        said = {name: getattr(record, name, None) for name in cls.__struct_fields__}
+        return cls(**{name: value for name, value in said.items() if value is not None} | own)
+
+
+class Listed(Shared, frozen=True, omit_defaults=True):
+    record = Memory
     id: str
     title: str = ""
     created: str = ""
     due: str = ""
 
 
-class Result(Struct, frozen=True, omit_defaults=True):
+class Result(Shared, frozen=True, omit_defaults=True):
     """A search's result, or of a memory that may not be read what may be known of it."""
 
+    record = SearchResult
     id: str
     title: str = ""
     preview: str = ""
     place: str = ""  # of the preview: a page, a sheet, a turn, a heading, lines of a file
+    start: int = 0  # where the preview begins in the text, which memory_read takes
     complete: bool | None = None
     score: float | None = None
     type: str = ""
@@ -49,25 +73,28 @@ class Result(Struct, frozen=True, omit_defaults=True):
     because: str = ""
 
 
-class Area(Struct, frozen=True, omit_defaults=True):
+class Area(Shared, frozen=True, omit_defaults=True):
     """A region of the landscape: topics that stand together, named by the first; or memories of a
     folder, or near in meaning, with the words that are frequent in them."""
 
+    record = LandscapeRegion
     name: str
     memories: int
-    topics: Sequence[str] = ()
+    topics: Mapping[str, int] = {}
     words: Sequence[str] = ()
     open_tasks: int = 0
     first: str = ""
     last: str = ""
-    newest: str = ""
+    newest: Sequence[Listed] = ()
 
 
-class Mapped(Struct, frozen=True, omit_defaults=True):
+class Mapped(Shared, frozen=True, omit_defaults=True):
+    record = Landscape
     memories: int
     regions: Sequence[Area] = ()
-    smaller: Sequence[str] = ()
-    without_topic: int = 0
+    others: int = 0
+    other_topics: Mapping[str, int] = {}
+    without: int = 0
     cut: str = ""
 
 
@@ -87,7 +114,8 @@ class Started(Struct, frozen=True, omit_defaults=True):
     cut: str = ""
 
 
-class Found(Struct, frozen=True, omit_defaults=True):
+class Found(Shared, frozen=True, omit_defaults=True):
+    record = SearchResponse
     results: Sequence[Result | Sequence[Any]]
     counts: str = ""
     columns: Sequence[str] = ()
@@ -95,13 +123,14 @@ class Found(Struct, frozen=True, omit_defaults=True):
     continue_: str = field(default="", name="continue")
     nearest: str = ""
     degraded: Sequence[str] = ()
-    topics: dict[str, int] = {}
+    topics: Mapping[str, int] = {}
     cut: str = ""
 
 
-class Whole(Struct, frozen=True, omit_defaults=True):
+class Whole(Shared, frozen=True, omit_defaults=True):
     """A memory, or its text from ``start`` to ``next_start``."""
 
+    record = Memory
     id: str
     title: str = ""
     type: str = ""
@@ -117,7 +146,7 @@ class Whole(Struct, frozen=True, omit_defaults=True):
     superseded_by: str = ""
     version: int | None = None
     text: str = ""
-    metadata: dict[str, Any] = {}
+    metadata: Mapping[str, Any] = {}
     next_start: int | None = None
 
 
@@ -148,7 +177,8 @@ class WereAdded(Struct, frozen=True, omit_defaults=True):
     cut: str = ""
 
 
-class Updated(Struct, frozen=True, omit_defaults=True):
+class Updated(Shared, frozen=True, omit_defaults=True):
+    record = Memory
     id: str
     version: int | None = None
     supersedes: str = ""
@@ -159,6 +189,20 @@ class Updated(Struct, frozen=True, omit_defaults=True):
     valid_to: str = ""
     note: str = ""
     cut: str = ""
+
+
+class Shown(Shared, frozen=True, omit_defaults=True):
+    """Lines of a file."""
+
+    record = CodeText
+    file: str
+    line: int
+    end_line: int
+    text: str = ""
+    next: str = ""
+    hash: str = ""
+    unchanged: bool = False
+    opened: int = 0
 
 
 def size(answer: Any) -> int:

@@ -81,7 +81,7 @@ class Find(Struct, frozen=True):
 class Read(Struct, frozen=True):
     ids: Annotated[Names, Meta(min_length=1, max_length=20)]
     asked: Annotated[SearchRequest, part("as_of")]
-    start: Annotated[int, Meta(ge=0, description="From next_start on")] = 0
+    start: Annotated[int, Meta(ge=0, description="From next_start, or a result's start")] = 0
     budget: Budget = 2 * BUDGET
 
 
@@ -120,7 +120,7 @@ class Update(Struct, frozen=True):
 
 class Tasks(Struct, frozen=True):
     asked: Annotated[SearchRequest, part("status", "topic", "collection", status="open")]
-    due_by: str = ""
+    due_by: Annotated[str, Meta(description="2024-05-31, or 7d: within a week")] = ""
     limit: Annotated[int, Meta(ge=1, le=100)] = 20
     budget: Budget = BUDGET
 

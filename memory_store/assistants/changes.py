@@ -14,7 +14,6 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import Any
 
 import anyio
@@ -39,10 +38,16 @@ class Changes:
     """The subscriptions of one assistant's session, or one stream where there are no sessions.
 
     ``address`` makes a memory's resource of its id, ``landscape`` is that of all together.
+    ``subscribed`` are the addresses that a session's client named (protocols before 2026).
     """
 
     def __init__(
-        self, current: Current, run: Run, address: Callable[[str], str], landscape: str
+        self,
+        current: Current,
+        run: Run,
+        address: Callable[[str], str],
+        landscape: str,
+        subscribed: set[str] | None = None,
     ) -> None:
         self._current = current
         self._run = run
@@ -50,7 +55,8 @@ class Changes:
         self._landscape = landscape
         self._bus = InMemorySubscriptionBus()
         self._handler = ListenHandler(self._bus, max_subscriptions=MOST_SUBSCRIBED)
-        self._subscribed: dict[str, Callable[[], Awaitable[None]]] = {}
+        self._subscribed = set[str]() if subscribed is None else subscribed
+        self._say: Callable[[str], Awaitable[None]] | None = None
         self._streams = 0
         self._seen: tuple[int, Mapping[str, int]] | None = None
         self._reader: MemoryStore
@@ -65,7 +71,7 @@ class Changes:
             raise _refused(f"{len(named)} addresses: at most {MOST_SUBSCRIBED} in one stream")
         try:
             (await self._current()).spend(sum(map(len, map(str, named))))
-            await self._look()
+            await self._begin()
         except MemoryStoreError as error:
             raise _refused(str(error)) from None
         self._streams += 1
@@ -117,19 +123,26 @@ class Changes:
                 raise _refused(f"{MOST_SUBSCRIBED} subscriptions at most: give one up first")
             try:
                 (await self._current()).spend(len(address))
-                await self._look()
+                await self._begin()
             except MemoryStoreError as error:
                 raise _refused(str(error)) from None
-            tell = context.session.send_resource_updated
-            self._subscribed[address] = partial(tell, address)
+            self._say = context.session.send_resource_updated
+            self._subscribed.add(address)
         return types.EmptyResult()
 
     async def unsubscribe(
         self, context: Any, parameters: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
         """No more of it."""
-        self._subscribed.pop(str(parameters.uri), None)
+        self._subscribed.discard(str(parameters.uri))
         return types.EmptyResult()
+
+    async def tell(self, say: Callable[[str], Awaitable[None]], seconds: float) -> None:
+        """Say of each address that the session's client subscribed to that it changed since the
+        last look, for so long."""
+        self._say = say
+        self._streams += 1  # it looks also while nothing is subscribed to: no change is missed
+        await self.watch(seconds)
 
     async def watch(self, seconds: float = math.inf) -> None:
         """Look at the vault every second while there is a subscription, for so long, or until it is
@@ -147,12 +160,17 @@ class Changes:
         if not (self._streams or self._subscribed):
             self._seen = None
             return
-        for address in await self._look():
+        for address in await self.look():
             await self._bus.publish(ResourceUpdated(uri=address))
-            if address in self._subscribed:
-                await self._subscribed[address]()
+            if address in self._subscribed and self._say is not None:
+                await self._say(address)
 
-    async def _look(self) -> list[str]:
+    async def _begin(self) -> None:
+        """Look for the first time: a later look would take what changed from those who wait."""
+        if self._seen is None:
+            await self.look()
+
+    async def look(self) -> list[str]:
         """The addresses of what changed since the last look, for the assistant as it is now.
 
         What it may read is asked again where anything was written, and every ``RENEW_SECONDS``.

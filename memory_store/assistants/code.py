@@ -11,7 +11,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from memory_store.assistants.answers import size, within
+from memory_store.assistants.answers import Shown, size, within
 from memory_store.assistants.arguments import BUDGET, Budget, Names
 from memory_store.assistants.assistant import Assistant, ids_of
 from memory_store.errors import LockedError
@@ -52,13 +52,6 @@ class Told(Struct, frozen=True, omit_defaults=True):
     lines: Sequence[str]
     opened: int = 0
     cut: str = ""
-
-
-class WereShown(Told, frozen=True, omit_defaults=True):
-    file: str = ""
-    next: str = ""
-    hash: str = ""
-    unchanged: bool = False
 
 
 def has_code(assistant: Assistant) -> bool:
@@ -126,7 +119,7 @@ def impact(assistant: Assistant, given: Impact) -> Told:
     return within(Told(lines, opened=found.opened), given.budget, ("lines",))
 
 
-def read(assistant: Assistant, given: Lines) -> WereShown:
+def read(assistant: Assistant, given: Lines) -> Shown:
     """Lines of a file, as many as the budget holds."""
     budget = given.budget
     while True:
@@ -137,15 +130,7 @@ def read(assistant: Assistant, given: Lines) -> WereShown:
             snap="function" if given.whole else None,
             if_changed=given.if_changed or None,
         )
-        text = found.text.removesuffix("\n")
-        answer = WereShown(
-            text.split("\n") if text else [],
-            found.opened,
-            file=f"{found.file}:{found.line}-{found.end_line}",
-            next=found.next or "",
-            hash=found.hash,
-            unchanged=found.unchanged,
-        )
+        answer = Shown.of(found)
         if size(answer) <= given.budget or budget < 2:
             return answer
         budget = budget * 3 // 4

@@ -49,6 +49,7 @@ from memory_store.records import (
     SearchResponse,
     SearchResult,
 )
+from memory_store.records.degraded import Code
 from memory_store.search.explain.words import accounts, because
 from memory_store.text.token_count import LONGEST_TOKEN
 
@@ -93,22 +94,15 @@ def survey(assistant: Assistant, given: Survey) -> Mapped:
     """The landscape; of what does not fit the smallest regions are left out."""
     found = assistant.reader.landscape(as_of=given.asked.as_of)
     areas = [
-        Area(
-            one.name,
-            one.memories,
-            topics=[topic for topic in one.topics if topic != one.name],
+        Area.of(
+            one,
+            topics={topic: count for topic, count in one.topics.items() if topic != one.name},
             words=one.words[:BESIDE] if len(one.topics) > 1 else one.words,
-            open_tasks=one.open_tasks,
-            first=one.first,
-            last=one.last,
-            newest=one.newest[0].title[:TITLE] if one.newest else "",
+            newest=[Listed.of(it, title=it.title[:TITLE]) for it in one.newest[:1]],
         )
         for one in found.regions
     ]
-    answer = Mapped(
-        found.memories, areas, smaller=[*found.other_topics], without_topic=found.without
-    )
-    return within(answer, given.budget, ("smaller", "regions"))
+    return within(Mapped.of(found, regions=areas), given.budget, ("other_topics", "regions"))
 
 
 def landscape_markdown(assistant: Assistant) -> str:
@@ -204,22 +198,10 @@ def as_markdown(assistant: Assistant, id_: str) -> str:
 
 
 def head(memory: Memory) -> WasRead:
-    """A memory without its text."""
-    return WasRead(
-        memory.id,
-        title=memory.title,
-        type=memory.type,
-        created=memory.created[:10],
-        due=due(memory),
-        steps=ticked(memory.text),
-        topics=memory.topics,
-        collection=memory.collection,
-        valid_from=memory.valid_from or "",
-        valid_to=memory.valid_to or "",
-        supersedes=memory.supersedes or "",
-        superseded_by=memory.superseded_by or "",
-        parent=memory.parent or "",
-    )
+    """A memory without its text, its version and its metadata."""
+    day, steps = memory.created[:10], ticked(memory.text)
+    around = {"created": day, "due": due(memory), "steps": steps}
+    return WasRead.of(memory, **around, text="", version=None, metadata={})
 
 
 def listed(memories: Sequence[Memory]) -> list[Listed]:
@@ -227,7 +209,12 @@ def listed(memories: Sequence[Memory]) -> list[Listed]:
     from memory_store.titles import shown_title
 
     return [
-        Listed(one.id, shown_title(one.title, one.text)[:TITLE], one.created[:10], due(one))
+        Listed.of(
+            one,
+            title=shown_title(one.title, one.text)[:TITLE],
+            created=one.created[:10],
+            due=due(one),
+        )
         for one in memories
     ]
 
@@ -274,13 +261,12 @@ def _searched(
 
 
 def _page(rows: Sequence[Result], response: SearchResponse, given: Find) -> Found:
-    long = Found(
-        rows,
-        counts=response.counts,
-        certain=response.certain,
+    long = Found.of(
+        response,
+        results=rows,
         continue_=response.next or "",
-        nearest=response.nearest or "",
-        degraded=(*response.corrections, *map(str, response.degraded)),
+        degraded=(*response.corrections, *_missing(response, given.asked)),
+        topics={},
     )
     if given.format == "json":
         return long
@@ -289,6 +275,14 @@ def _page(rows: Sequence[Result], response: SearchResponse, given: Find) -> Foun
     table = [[getattr(one, name) for name in columns] for one in rows]
     short = replace(long, results=table, columns=columns, topics=dict(response.topics))
     return short if given.format == "compact" or size(short) < size(long) else long
+
+
+def _missing(response: SearchResponse, asked: SearchRequest) -> Iterator[str]:
+    """What the answer went without. That there is no reranker is usual: it costs tokens where it is
+    said every time."""
+    for line in response.degraded:
+        if asked.explain or line.code is not Code.NO_RERANKER:
+            yield str(line)
 
 
 def _fits(page: Found, given: Find) -> bool:
@@ -319,19 +313,13 @@ def _row(row: SearchResult, *, strict: bool) -> Result:
     """A result in short."""
     if not row.collection:  # sealed ones have none
         return Result(**_unread(row, strict=strict))
-    return Result(
-        row.id,
+    return Result.of(
+        row,
         title=row.shown_title,
-        preview=row.preview,
         place=_place(row),
-        complete=row.complete,
+        start=row.passages[0].start if row.passages else 0,
         score=round(row.score, 2),
-        type=row.type,
         created=row.created[:10],
-        topics=row.topics,
-        collection=row.collection,
-        superseded_by=row.superseded_by or "",
-        by=row.by or "",
     )
 
 

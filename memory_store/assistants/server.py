@@ -99,8 +99,8 @@ def server_for(
 ) -> Server[Any]:
     """The server for one assistant; ``database`` is the vault's name in addresses.
 
-    ``changes`` are the subscriptions of a session; where there is none, ``listen`` serves a stream
-    of notices, and without that none are taken.
+    ``changes`` are the subscriptions of a session. ``listen`` serves a stream of notices, where
+    they do not.
     """
     return MemoryServer(
         "memory-store",
@@ -116,7 +116,7 @@ def server_for(
         on_get_prompt=_prompt,
         on_subscribe_resource=changes.subscribe if changes else None,
         on_unsubscribe_resource=changes.unsubscribe if changes else None,
-        on_subscriptions_listen=changes.listen if changes else listen,
+        on_subscriptions_listen=listen or (changes.listen if changes else None),
     )
 
 
@@ -193,6 +193,8 @@ def _listing(assistant: Assistant, run: Run) -> Callable[..., Awaitable[types.Li
 
 def _calling(assistant: Assistant, run: Run) -> Callable[..., Awaitable[Any]]:
     async def calling(context: Any, parameters: types.CallToolRequestParams) -> Any:
+        if not any(one.name == parameters.name for one in TOOLS):
+            raise _refused(no_such_tool(assistant, parameters.name))
         async with anyio.create_task_group() as beside:
             beside.start_soon(_report_progress, context.session)
             answer = await _answered(assistant, run, parameters)
@@ -205,8 +207,6 @@ def _calling(assistant: Assistant, run: Run) -> Callable[..., Awaitable[Any]]:
 async def _answered(
     assistant: Assistant, run: Run, parameters: types.CallToolRequestParams
 ) -> types.CallToolResult:
-    if not any(one.name == parameters.name for one in TOOLS):
-        raise _refused(no_such_tool(assistant, parameters.name))
     work = partial(answered, assistant, parameters.name, parameters.arguments)
     writes = any(one.name == parameters.name and one.needs != "read" for one in TOOLS)
     try:

@@ -39,14 +39,14 @@ def due(memory: Memory) -> str:
 def due_first(store: MemoryStore, due_by: str = "", **filters: Any) -> tuple[list[Memory], bool]:
     """Tasks: what is due, the earliest first, then the others, the newest first.
 
-    With ``due_by`` only what is due by the end of that day. Also whether there may be older tasks,
-    which were not looked at. Raises BadInputError.
+    With ``due_by`` only what is due by the end of that day, or within that span. Also whether there
+    may be older tasks, which were not looked at. Raises BadInputError.
     """
     filters = {"status": "open", **filters}
     found = store.list(type="task", limit=LOOKED_AT, **filters)
     more = len(found) == LOOKED_AT
     if due_by:
-        last = parse_moment(due_by, parameter="due_by", end=True)
+        last = parse_moment(due_by, parameter="due_by", end=True, ahead=True)
         found = [one for one in found if due(one) and parse_moment(due(one)) <= last]
     return sorted(found, key=lambda one: due(one) or "9999-99-99"), more
 

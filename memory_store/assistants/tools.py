@@ -14,11 +14,15 @@ from msgspec import Struct
 
 from memory_store.assistants import code, reads, writes
 from memory_store.assistants.answers import (
+    NAMED,
     Found,
     Listing,
     Mapped,
+    Shared,
+    Shown,
     Started,
     Updated,
+    WasRead,
     WereAdded,
     WereRead,
     as_json,
@@ -150,7 +154,7 @@ def _may(assistant: Assistant, tool: Tool) -> bool:
     return ORDER.index(assistant.access) >= ORDER.index(tool.needs)
 
 
-_DESCRIBED = {"Result": Found, "Whole": WereRead}
+_DESCRIBED = {"Listed": Started, "Result": Found, "Whole": WereRead}
 """Records whose fields are listed once: in the answer of the tool that is for them."""
 _EXPLAINED = {"SearchRequest": Find}
 """Records whose fields are explained once: with the tool that is for them."""
@@ -158,6 +162,10 @@ _EXPLAINED = {"SearchRequest": Find}
 
 def _schema(record: type[Struct]) -> dict[str, Any]:
     _, components = msgspec.json.schema_components([record])
+    shared: tuple[type[Shared], ...] = (*Shared.__subclasses__(), WasRead)
+    for one in shared:
+        if (known := components.get(one.__name__)) is not None:
+            known["properties"] = _of_record(one.record, known["properties"])
     for name, answer in _DESCRIBED.items():
         if name in components and record is not answer:
             components[name] = {"type": "object"}
@@ -167,6 +175,24 @@ def _schema(record: type[Struct]) -> dict[str, Any]:
                 field.pop("description", None)
     found: dict[str, Any] = _inlined(with_parts(record, components), components, set())
     return found
+
+
+def _of_record(record: type[Struct], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an answer, with what its record says of those that it takes. What is a record
+    itself is an answer of its own."""
+    _, components = msgspec.json.schema_components([record], schema_hook=_line)
+    theirs = components[record.__name__]["properties"]
+    return {
+        name: said if "$ref" in str(said) else theirs.get(NAMED.get(name, name), said)
+        for name, said in own.items()
+    }
+
+
+def _line(kind: type) -> dict[str, Any]:
+    """A string that knows more is a string; the error tells msgspec of another kind."""
+    if issubclass(kind, str):
+        return {"type": "string"}
+    raise NotImplementedError
 
 
 def _without_null(schema: Any) -> Any:
@@ -268,7 +294,7 @@ TOOLS: tuple[Tool, ...] = (
         "code_read",
         f"Lines of a file; next says where to go on. {DATA}",
         code.Lines,
-        code.WereShown,
+        Shown,
         code.read,
         of_code=True,
     ),

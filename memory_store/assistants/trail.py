@@ -17,7 +17,7 @@ from memory_store.store import MemoryStore
 from memory_store.vault.audit_events import AuditEvent
 
 SURFACE = "mcp"
-TRIAL = "doctor"  # the surface of a server that is only tried
+TRIAL = "trial"  # the surface of a server that is only tried
 WRITTEN_EVERY = 60.0  # seconds
 DAYS, EVENTS = 400.0, 100_000  # that are kept, as Datasette does it unless configured
 

@@ -177,14 +177,7 @@ def _planned(memory: Memory, given: Update) -> MemoryChange:
 
 
 def _shown(memory: Memory) -> Updated:
-    found = Updated(
-        memory.id,
-        version=memory.version,
-        title=memory.title[:TITLE],
-        type=memory.type,
-        topics=memory.topics,
-        valid_to=memory.valid_to or "",
-    )
+    found = Updated.of(memory, title=memory.title[:TITLE])
     return within(found, BUDGET, ("topics",))
 
 

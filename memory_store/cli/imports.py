@@ -30,8 +30,8 @@ from memory_store.cli.rows import write_answer, write_json
 from memory_store.cli.terminal import memories, printable_line
 from memory_store.cli.vault_argument import VaultCommand
 from memory_store.configuration import typed_vault
-from memory_store.errors import LockedError, StorageError
-from memory_store.records import Embedding, ImportReport
+from memory_store.errors import BadInputError, LockedError, StorageError
+from memory_store.records import Embedding, ImportReport, PoorlyRead
 
 if TYPE_CHECKING:
     from memory_store.cli.kept import KeptSteps
@@ -55,18 +55,28 @@ class ImportCommand(VaultCommand):
 
     def show(self, steps: KeptSteps, given: Mapping[str, Any]) -> None:
         """Show what a keeper says of an import."""
+        from memory_store.cli.kept import done_by_keeper
+
         chosen = {name: given[name] for name in ("dry_run", "verbose", "as_json")}
         report = partial(_only_report, steps, given["paths"])
-        _show(report, given["database"], kept_open=True, **chosen)
+        database = given["database"]
+
+        def choose(one: PoorlyRead) -> None:
+            words = ["collections", str(database), "set", one.id, "--embedder", MULTILINGUAL]
+            done_by_keeper(words)
+            raise _InBackground
+
+        _show(report, database, choose, kept_open=True, **chosen)
 
 
 STDIN = "-"
-KINDS = {"in_words": ImportReport, "embedding": Embedding}
+KINDS = {"in_words": ImportReport, "embedding": Embedding, "poorly_read": PoorlyRead}
 """What a step says that is a record."""
 
 Heard = Callable[..., None]
 """Takes the name of a step of an import, and what it says."""
 
+MULTILINGUAL = "multilingual"  # the preset
 SO_FAR = "What was imported so far is kept: run it again to go on"
 MOST_NAMED = 10  # of what an import forgot, unless all of it is asked for
 SAME_NAMED = 3  # of what failed for one reason
@@ -148,6 +158,7 @@ def import_(
             embedding=partial(heard, "embedding"),
             words_first=True,
             in_words=partial(heard, "in_words"),
+            poorly_read=partial(heard, "poorly_read"),
             stdin=given,
         )
         return store.run_import(job)
@@ -155,7 +166,15 @@ def import_(
     if beside is not None:
         beside.append(Steps(lambda step, _: step("report", run(step))))
         return
-    _show(run, store.path, dry_run=request.dry_run, verbose=verbose, as_json=as_json)
+
+    def choose(one: PoorlyRead) -> None:
+        store.collections.set(one.id, embedder=MULTILINGUAL)
+
+    _show(run, store.path, choose, dry_run=request.dry_run, verbose=verbose, as_json=as_json)
+
+
+class _InBackground(Exception):
+    """A keeper goes on by itself, with another model."""
 
 
 def reports_of(steps: KeptSteps, paths: Sequence[Path], heard: Heard) -> Iterator[ImportReport]:
@@ -205,6 +224,7 @@ def _as_typed(name: str, paths: Sequence[Path]) -> str:
 def _show(
     run: Callable[[Heard], ImportReport],
     database: Path,
+    choose: Callable[[PoorlyRead], None],
     *,
     dry_run: bool,
     verbose: bool,
@@ -213,8 +233,11 @@ def _show(
 ) -> None:
     """Show how far an import is, and what came of it; the exit code.
 
-    ``kept_open``: a keeper does it. It goes on embedding when this command is stopped.
+    ``choose`` gives a collection the multilingual model, where the answer is yes. ``kept_open``: a
+    keeper does it. It goes on embedding when this command is stopped.
     """
+    from memory_store.cli.models import offer_multilingual
+
     written: list[ImportReport] = []
     try:
         with Progress() as progress:
@@ -224,6 +247,10 @@ def _show(
                     written.append(said[0])
                     written_now = said[0].imported + said[0].replaced
                     progress.in_words(written_now, kept_open=kept_open)
+                elif name == "poorly_read":
+                    progress.clear()
+                    if not as_json and offer_multilingual(said[0], database):
+                        choose(said[0])
                 elif name == "progress":
                     progress(*said)
                 else:
@@ -232,6 +259,13 @@ def _show(
             report = run(heard)
     except StorageError as error:
         raise StorageError(f"{str(error).rstrip('.')}. {SO_FAR}") from error
+    except _InBackground:
+        report = written[0]
+        click.echo(
+            "The process that keeps the vault open embeds it in the background. Search goes on, "
+            "and says how far it is.",
+            err=True,
+        )
     except KeyboardInterrupt:
         if not written:
             click.echo(f"Stopped. {SO_FAR}.", err=True)
@@ -306,21 +340,42 @@ def add(
 @vault_command()
 @click.option("--collection", multiple=True, metavar="NAME", help="Only this one (repeatable)")
 @click.option("--all", "whole", is_flag=True, help="Make every entry anew from its text")
-@click.option("--embedder", metavar="MODEL", help="The vault's embedding model from now on")
+@click.option("--embedder", metavar="MODEL", help="Their embedding model from now on")
+@click.option("--get", "fetch", is_flag=True, help="Fetch that model first, if it is not here")
+@click.option("--background", is_flag=True, help="Embed in a process of its own, and end at once")
 def reindex(
-    store: MemoryStore, collection: tuple[str, ...], whole: bool, embedder: str | None
+    store: MemoryStore,
+    collection: tuple[str, ...],
+    whole: bool,
+    embedder: str | None,
+    fetch: bool,
+    background: bool,
 ) -> None:
     """Add or renew the vectors and words of memories.
 
     \b
     memory-store reindex notes.db
     memory-store reindex notes.db --collection work
-    memory-store reindex notes.db --embedder multilingual
+    memory-store reindex notes.db --embedder multilingual --get --background
 
     Needed after import --no-embed, and after a change of model or analyser. Only what lacks
     something is done; with --all everything, which mends entries that verify found to differ from
-    their memories. If you stop it, run it again to go on.
+    their memories. If you stop it, run it again to go on. Search goes on meanwhile: what an earlier
+    model embedded is searched by that until it is renewed. --background leaves the work to a
+    process that keeps the vault open, as unlock does, until all of it is done.
     """
+    if whole and background:
+        raise BadInputError("reindex: --all is not done in the background", "background")
+    if fetch:
+        from memory_store.cli.models import fetch_model
+
+        fetch_model(embedder)
+    if background:
+        from memory_store.cli.keeper import embed_beside
+
+        store.change_model(collection=collection, embedder=embedder)
+        embed_beside(store, click.get_current_context().params["key_file"])
+        return
     again = f"memory-store reindex{typed_vault(store.path)}"
     anew = " --all, which begins anew" if whole else ""
     with Progress(f"{KEPT}: {again}{anew}") as progress:

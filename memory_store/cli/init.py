@@ -30,10 +30,10 @@ from memory_store.paths import home_path
 PROFILES = ("default", "strict")
 TOPICS = ("table", "memory")
 ABOUT_TOPICS = {
-    "table": "The file keeps a code for each topic, so that SQL can use topics. A thief who has\n"
-    "the file and some of your notes can tell the topics of others by it. To keep none:\n"
+    "table": "The vault keeps a code for each topic, so that SQL can use topics. A thief who has\n"
+    "it and some of your notes can tell the topics of others by it. To keep none:\n"
     "memory-store settings{vault} topics memory",
-    "memory": "The file holds no hashes of topics, so SQL cannot join by them.",
+    "memory": "The vault holds no hashes of topics, so SQL cannot join by them.",
 }
 """What the choice means, in the words of ``init``."""
 WEAK_PASSPHRASE = 12  # characters; NIST SP 800-63B asks for 8, but a thief guesses offline here

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from memory_store.cli.options import key_options, unlocked
-from memory_store.cli.terminal import printable_line
+from memory_store.cli.terminal import memories, printable_line
 from memory_store.cli.vault_argument import VaultCommand, VaultPath, database_argument
 from memory_store.configuration import typed_vault
+
+if TYPE_CHECKING:
+    from memory_store.store import MemoryStore
 
 IDLE_MINUTES, MOST_HOURS = 15.0, 12.0
 
@@ -110,6 +114,37 @@ def lock(database: Path | None) -> None:
         click.echo(f"{path} is locked.")
     if not locked:
         click.echo("No vault was kept open." if database is None else f"{database} was not open.")
+
+
+def embed_beside(store: MemoryStore, key_file: Path | None) -> None:
+    """Have a process of its own embed what has no vectors of the present model, to the end.
+
+    The one that keeps the vault open, or one that is started for it, as ``unlock`` does.
+    ``key_file`` is what the vault was opened with, where that was named. Raises BadInputError where
+    no such process can be, StorageError.
+    """
+    from memory_store.keeper.client import EMBED, ask, connected_to
+    from memory_store.keeper.launch import socket_for, start
+
+    left, vault = store.embedding().left, typed_vault(store.path)
+    if not left:
+        click.echo("Every memory is embedded.")
+        return
+    connection = connected_to(socket_for(store.path))
+    found = None
+    if connection is not None:
+        with connection:
+            found = ask(connection, EMBED)
+        if found is None or found["older"]:
+            _lock_one(socket_for(store.path))
+            found = None
+    if found is None:
+        idle, longest = IDLE_MINUTES * 60, MOST_HOURS * 3600
+        start(store, key_file, idle=idle, longest=longest, embed=True)
+    click.echo(
+        f"{memories(left)} to embed, in the background. Search goes on, and says how far it is. "
+        f"The vault stays open to your commands meanwhile. To stop: memory-store lock{vault}"
+    )
 
 
 def _lock_one(socket_path: str) -> str | None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memory_store.store import MemoryStore
 
 INSTALL, DOCTOR = "install", "doctor"
-SURFACES = ("mcp", "llm", DOCTOR)
+SURFACES = ("mcp", "llm", "trial")
 """What an assistant asks through, for the audit trail."""
 CLIENT_NAMES = ("claude-code", "claude-desktop", "codex", "cursor", "gemini", "vscode", "zed")
 

@@ -16,7 +16,8 @@ from memory_store.configuration import typed_vault
 from memory_store.doctor.installation import Check, State
 from memory_store.errors import MemoryStoreError, ModelMismatchError, ModelUnavailableError
 from memory_store.key_lookup import has_passphrase
-from memory_store.search.degraded import READ_IT
+from memory_store.search.degraded import read_it
+from memory_store.text.identifiers import CODE
 
 if TYPE_CHECKING:
     from memory_store.actions.key_devices import DeviceKey
@@ -95,6 +96,7 @@ def _opened(path: Path, store: MemoryStore) -> list[Check]:
     checks = [
         Check("unlocked", "ok", counted),
         _topics(store),
+        _lexicon(store),
         Check("vector index", "ok", str(stats["vector_index"])),
         *_environment_model(stats["model"], path),
     ]
@@ -108,7 +110,9 @@ def _opened(path: Path, store: MemoryStore) -> list[Check]:
         remedy = f"memory-store reindex{typed_vault(path)}"
         checks.append(Check("vectors", "missing", f"{lacking} been embedded", effect, remedy))
     elif memories:
-        checks.append(Check("vectors", "ok", f"{vectors:,}, made with {stats['model']}"))
+        made_by = dict.fromkeys(info.embedder for info in collections if info.memories)
+        names = " and ".join(filter(None, made_by))
+        checks.append(Check("vectors", "ok", f"{vectors:,}, made with {names}"))
     else:
         checks.append(Check("vectors", "ok", "none needed yet"))
     return [*checks, *_languages(store, collections)]
@@ -116,7 +120,8 @@ def _opened(path: Path, store: MemoryStore) -> list[Check]:
 
 def _languages(store: MemoryStore, collections: Iterable[CollectionInfo]) -> list[Check]:
     """Whether the model of each collection reads what its memories are written in."""
-    from memory_store.models.readability import unread_languages
+    from memory_store.models.readability import reads, unread_languages, unsuited_languages
+    from memory_store.text.language import LANGUAGE_NAMES
 
     written, checks, read = store.collections.languages(), [], Counter[str]()
     for info in collections:
@@ -125,17 +130,36 @@ def _languages(store: MemoryStore, collections: Iterable[CollectionInfo]) -> lis
         except (ModelMismatchError, ModelUnavailableError):
             continue  # said beside the model
         counts = written[info.id]
-        if not (unread := unread_languages(model, counts)):
-            read.update(counts)
+        prose = {one: count for one, count in counts.items() if one != CODE}
+        unread, unsuited = unread_languages(model, counts), unsuited_languages(model, prose)
+        read.update({one: count for one, count in counts.items() if one not in unsuited})
+        if not (unread or unsuited):
             continue
-        detail = f"collection {info.name}: {model.name} does not read {' or '.join(unread)}"
-        remedy = READ_IT.format(typed_vault(store.path))
-        effect = "found by words, hardly by meaning"
-        checks.append(Check("languages", "missing", detail, effect, remedy))
+        remedy = read_it(typed_vault(store.path), [info.name] if len(written) > 1 else [])
+        if unread:
+            detail = f"collection {info.name}: {model.name} does not read {' or '.join(unread)}"
+            effect = "found by words, hardly by meaning"
+            checks.append(Check("languages", "missing", detail, effect, remedy))
+        partly = [LANGUAGE_NAMES.get(one, one) for one in unsuited if reads(model, one)]
+        if partly:
+            detail = f"collection {info.name}: {model.name} was not made for {' or '.join(partly)}"
+            effect = "less of it is found by meaning than could be"
+            checks.append(Check("languages", "off", detail, effect, remedy))
     if checks or not read:
         return checks
     spoken = " ".join(language for language, _ in read.most_common())
     return [Check("languages", "ok", f"read by the embedding model: {spoken}")]
+
+
+def _lexicon(store: MemoryStore) -> Check:
+    """Whether the words of every memory are there as spelled."""
+    lacking = store.incomplete("lexicon")
+    if not lacking:
+        return Check("lexicon", "ok", "the words of every memory, as spelled")
+    detail = f"memories of before there was one: {lacking:,}"
+    effect = "a slip is not corrected to their words, and those are not offered while you type"
+    remedy = f"memory-store reindex{typed_vault(store.path)}, or unlock: it is added meanwhile"
+    return Check("lexicon", "missing", detail, effect, remedy)
 
 
 def _topics(store: MemoryStore) -> Check:

@@ -23,6 +23,7 @@ from memory_store.records import (
     Embedded,
     Embedding,
     ImportReport,
+    PoorlyRead,
     Progress,
     unheard,
 )
@@ -112,8 +113,10 @@ class ImportJob(Struct, frozen=True, kw_only=True):
 
     ``words_first``: words and topics of all files are written before the first of them is embedded;
     ``in_words`` is then called with the report, for from there on all of it can be searched, and
-    ``embedding`` with how far the rest is. ``embedded_later``: the words and topics alone are
-    written, where there is a model. The caller embeds afterwards (``MemoryStore.embed_missing``).
+    ``embedding`` with how far the rest is. In between, ``poorly_read`` is called with each
+    collection whose model was not made for its languages; it may choose another one.
+    ``embedded_later``: the words and topics alone are written, where there is a model. The caller
+    embeds afterwards (``MemoryStore.embed_missing``).
 
     Of the files that are found, those that have not ``changed`` count as there and are not opened.
     ``gone``: whether to look for what has left its source. ``stdin`` is what ``-`` is read from
@@ -129,6 +132,7 @@ class ImportJob(Struct, frozen=True, kw_only=True):
     stopped: Callable[[], bool] = lambda: False
     words_first: bool = False
     in_words: Callable[[ImportReport], None] = unheard
+    poorly_read: Callable[[PoorlyRead], None] = unheard
     embedding: Callable[[Embedding], None] = unheard
     embedded_later: bool = False
     changed: Callable[[SourceFile], bool] = lambda _: True

@@ -8,7 +8,7 @@ segment (or is a view into a buffer handed over to it) and is zeroed by :meth:`S
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Generic, TypeVar
 
@@ -298,3 +298,16 @@ def overwrite(arrays: Iterable[Array]) -> None:
     for array in arrays:
         if array.flags.writeable:
             array.fill(0)
+
+
+def without_vectors(segment: Segment) -> Segment:
+    """The same segment as if it had not been embedded; ``origin`` is the one that was."""
+    nothing = np.empty((0, segment.dimensions), dtype=np.float16)
+    return replace(
+        segment,
+        window_offsets=np.zeros(segment.count + 1, dtype=np.int64),
+        window_starts=np.empty(0, dtype=np.uint32),
+        window_ends=np.empty(0, dtype=np.uint32),
+        late_vectors=Late(None, nothing),
+        origin=segment,
+    )

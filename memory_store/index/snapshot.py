@@ -20,7 +20,13 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from memory_store.index.layout import Segment, inverse_lengths, unit_rows, widened
+from memory_store.index.layout import (
+    Segment,
+    inverse_lengths,
+    unit_rows,
+    widened,
+    without_vectors,
+)
 from memory_store.index.shard_questions import Shards, Vectors
 from memory_store.index.topics import TopicGroup, with_topic_or_below
 from memory_store.records import DONE_SUFFIX
@@ -58,13 +64,18 @@ class Filters(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True, eq=False):
-    """One segment in its place: its documents are the ordinals ``base`` … ``end - 1``."""
+    """One segment in its place: its documents are the ordinals ``base`` … ``end - 1``.
+
+    ``earlier_model``: its vectors come from that model, not from its collection's; so they stand
+    in :meth:`Snapshot.with_vectors_of` alone.
+    """
 
     segment: Segment
     collection: str
     base: int
     alive: Mask
     stale: bool
+    earlier_model: str = ""
 
     @property
     def end(self) -> int:
@@ -91,18 +102,20 @@ class Snapshot:
         parts: Sequence[tuple[Segment, Mask, str]],
         *,
         stale: Sequence[bool] = (),
+        earlier_models: Sequence[str] = (),
         untagged: Collection[str] = (),
         shards: Shards | None = None,
     ) -> None:
         """From ``(segment, alive, collection id)`` triples. The masks must not change later.
 
         ``stale`` says of each whether it was made with other settings than its collection has now
-        (default: none was). ``untagged`` are collections of before rows had tags. ``shards`` have
-        the words and vectors of its memories, where it has not.
+        (default: none was), ``earlier_models`` which model of before made the vectors that it was
+        given without (default: none did). ``untagged`` are collections of before rows had tags.
+        ``shards`` have the words and vectors of its memories, where it has not.
         """
         self.shards = shards
         self.untagged = frozenset(untagged)
-        self.parts: tuple[Part, ...] = tuple(_placed(parts, stale))
+        self.parts: tuple[Part, ...] = tuple(_placed(parts, stale, earlier_models))
         segments = [part.segment for part in self.parts]
         self.size: int = self.parts[-1].end if self.parts else 0
         self.alive: Mask = _joined([part.alive for part in self.parts], np.bool_)
@@ -131,6 +144,7 @@ class Snapshot:
         self.limited = False
         """Whether it is one of some collections, see :meth:`limited_to`."""
         self._limited: OrderedDict[frozenset[str], Snapshot] = OrderedDict()
+        self._earlier: dict[str, Snapshot] = {}
         self._working = threading.Lock()
         self._limiting = threading.Lock()
 
@@ -149,6 +163,7 @@ class Snapshot:
                 found = self._limited[wanted] = Snapshot(
                     [(part.segment, part.alive, part.collection) for part in chosen],
                     stale=[part.stale for part in chosen],
+                    earlier_models=[part.earlier_model for part in chosen],
                     untagged=self.untagged,
                     shards=self.shards,
                 )
@@ -157,6 +172,34 @@ class Snapshot:
             if len(self._limited) > MOST_LIMITED:
                 self._limited.popitem(last=False)
             return found
+
+    @cached_property
+    def earlier_models(self) -> tuple[str, ...]:
+        """Fingerprints of the models of before that memories still have vectors of."""
+        aside = [part for part in self.parts if part.earlier_model and part.alive.any()]
+        return tuple(dict.fromkeys(p.earlier_model for p in aside if _set_aside(p).windows))
+
+    def with_vectors_of(self, model: str) -> Snapshot:
+        """The same documents with the vectors of an earlier model, and with no others.
+
+        Shares the segments, and lives as long as this one.
+        """
+        with self._limiting:
+            if model not in self._earlier:
+                self._earlier[model] = Snapshot(
+                    [
+                        (
+                            _set_aside(part)
+                            if part.earlier_model == model
+                            else without_vectors(part.segment),
+                            part.alive,
+                            part.collection,
+                        )
+                        for part in self.parts
+                    ],
+                    untagged=self.untagged,
+                )
+            return self._earlier[model]
 
     @cached_property
     def stale(self) -> Mask:
@@ -357,6 +400,11 @@ class Snapshot:
             return None
         return segment.window_starts.item(place), segment.window_ends.item(place)
 
+    def any_window(self, ordinal: int, number: int) -> tuple[int, int] | None:
+        """The same; of a document with vectors of an earlier model a window of that."""
+        model = self.part_of(ordinal).earlier_model
+        return (self.with_vectors_of(model) if model else self).window(ordinal, number)
+
     def document_vectors(self, ordinal: int) -> npt.NDArray[np.float32]:
         """The document's vectors, float32 [windows, dimensions] of length 1 (a copy)."""
         return unit_rows(self.stored_vectors(ordinal))
@@ -421,6 +469,9 @@ class Snapshot:
         for limited in self._limited.values():
             limited.wipe()
         self._limited.clear()
+        for earlier in self._earlier.values():
+            earlier.wipe()
+        self._earlier.clear()
         for part in self.parts:
             part.segment.wipe()
         for value in vars(self).values():
@@ -479,14 +530,21 @@ def id_texts(ids: bytes) -> Iterator[str]:
     return (text[at : at + 36] for at in range(0, len(text), 36))
 
 
-def _placed(parts: Sequence[tuple[Segment, Mask, str]], stale: Sequence[bool]) -> Iterator[Part]:
+def _placed(
+    parts: Sequence[tuple[Segment, Mask, str]], stale: Sequence[bool], earlier: Sequence[str]
+) -> Iterator[Part]:
     base = 0
-    known = stale or [False] * len(parts)
-    for (segment, alive, collection), old in zip(parts, known, strict=True):
+    known = zip(stale or [False] * len(parts), earlier or [""] * len(parts), strict=True)
+    for (segment, alive, collection), (old, model) in zip(parts, known, strict=True):
         if alive.shape != (segment.count,) or alive.dtype != np.bool_:
             raise ValueError("the mask does not fit the segment")
-        yield Part(segment, collection, base, alive, old)
+        yield Part(segment, collection, base, alive, old, model)
         base += segment.count
+
+
+def _set_aside(part: Part) -> Segment:
+    """A part's segment with the vectors that it was given without."""
+    return part.segment.origin or part.segment
 
 
 def _joined(columns: Sequence[npt.NDArray[Any]], dtype: Any, *shape: int) -> npt.NDArray[Any]:

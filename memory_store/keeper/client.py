@@ -65,8 +65,9 @@ FINDS = ("ask", "search")
 """Commands that go on here with what a keeper finds, as a choice or a language model's answer."""
 FOLLOWS = ("import", "watch")
 """Commands that a keeper does beside others; here it is shown how far they are."""
-COMMAND, ASSISTANT = "command", "mcp"
-"""Kinds of what a keeper is asked to do; the second is a command, too."""
+COMMAND, ASSISTANT, EMBED = "command", "mcp", "embed"
+"""Kinds of what a keeper is asked to do; the second is a command, too. The third is to embed what
+has no vectors, and to stay until that is done."""
 OF_ENTRIES = ("install", "doctor")  # the words of mcp that serve no assistant
 LOCAL = ("--help", "-h", "--in", "--passphrase", "--expander", "--original")
 """Words of what a command does itself."""

@@ -32,7 +32,8 @@ class Kept(Struct, frozen=True):
     """What a keeper is to keep, and for how long: seconds without a question, and in all.
 
     ``key_files`` are those that a command may name and still ask the keeper: the vault was opened
-    with one, or found not to open with it. ``follow``: every known source is followed.
+    with one, or found not to open with it. ``follow``: every known source is followed. ``embed``:
+    to embed what has no vectors counts as use, until that is done.
     """
 
     opening: Opening
@@ -41,6 +42,7 @@ class Kept(Struct, frozen=True):
     idle: float
     longest: float
     follow: bool = False
+    embed: bool = False
 
 
 def socket_for(database: Path) -> str:
@@ -60,7 +62,13 @@ def socket_for(database: Path) -> str:
 
 
 def start(
-    store: MemoryStore, key_file: Path | None, *, idle: float, longest: float, follow: bool = False
+    store: MemoryStore,
+    key_file: Path | None,
+    *,
+    idle: float,
+    longest: float,
+    follow: bool = False,
+    embed: bool = False,
 ) -> None:
     """Hand an open vault to a keeper of its own, and wait until it answers.
 
@@ -74,7 +82,7 @@ def start(
 
     def lend(opening: Opening, root: bytearray) -> None:
         here = replace(opening, path=opening.path.resolve())
-        send(child.asked, Kept(here, socket, key_files, idle, longest, follow))
+        send(child.asked, Kept(here, socket, key_files, idle, longest, follow, embed))
         send_bytes(child.asked, root)
 
     with closing(child.asked), closing(child.answered):

@@ -32,7 +32,7 @@ from memory_store.cli.options import Serving, Steps
 from memory_store.configuration import config_file
 from memory_store.errors import MemoryStoreError, StorageError
 from memory_store.keeper.address import peer_is_mine
-from memory_store.keeper.client import ASSISTANT, COMMAND, facts
+from memory_store.keeper.client import ASSISTANT, COMMAND, EMBED, facts
 from memory_store.keeper.frames import (
     ACCEPTED,
     ANSWER,
@@ -87,6 +87,7 @@ class Server:
         self._assistants: set[socket.socket] = set()
         self._followed: set[socket.socket] = set()
         self._count = threading.Lock()
+        self._embeds_to_the_end = kept.embed
         self._facts = facts(())
         self._code = _code()
         self._vault = _identity(store.path)
@@ -152,6 +153,8 @@ class Server:
     def _ended(self) -> bool:
         """Whether an end was asked for, a limit is reached, or socket or vault are gone."""
         now = _now()
+        if self._embeds_to_the_end and self._embedding.running:
+            self._used = now
         return (
             self._ending.is_set()
             or now - self._begun > self._kept.longest
@@ -189,6 +192,10 @@ class Server:
         if asked.protocol != PROTOCOL:
             send(connection, YOURSELF, VERSION)
         elif asked.kind == "status":
+            send(connection, ANSWER, json.dumps(self._status()).encode())
+        elif asked.kind == EMBED:
+            self._embedding.begin()
+            self._embeds_to_the_end = True
             send(connection, ANSWER, json.dumps(self._status()).encode())
         elif asked.kind == "lock":
             send(connection, ANSWER, json.dumps(self._status()).encode())

@@ -129,7 +129,25 @@ def unread_languages(embedder: Embedder, languages: Mapping[str, int]) -> tuple[
     return tuple(
         NAMES.get(one, one)
         for one, count in sorted(languages.items(), key=lambda item: -item[1])
-        if count >= least and readability_of(embedder, one) < 0.5
+        if count >= least and not reads(embedder, one)
+    )
+
+
+def reads(embedder: Embedder, language: str) -> bool:
+    """Whether ``embedder`` reads a language at all: its letters, if not its words."""
+    return readability_of(embedder, language) >= 0.5
+
+
+def unsuited_languages(embedder: Embedder, languages: Mapping[str, int]) -> tuple[str, ...]:
+    """Those of ``languages`` (ISO 639-1) that ``embedder`` does not read, or reads by its letters
+    alone, for it was made for others; most frequent first."""
+    from memory_store.models.embedder import languages_of
+
+    made_for, least = languages_of(embedder), WORTH_SAYING * sum(languages.values())
+    return tuple(
+        one
+        for one, count in sorted(languages.items(), key=lambda item: -item[1])
+        if count >= least and ((made_for and one not in made_for) or not reads(embedder, one))
     )
 
 

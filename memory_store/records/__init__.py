@@ -12,6 +12,7 @@ from memory_store.records.imports import (
     Embedded,
     Embedding,
     ImportReport,
+    PoorlyRead,
     Progress,
     SourceInfo,
     unheard,

@@ -39,6 +39,17 @@ class Embedding(Struct, frozen=True):
         return self.words - self.words_done
 
 
+class PoorlyRead(Struct, frozen=True):
+    """A collection (its ``id`` and name) whose ``model`` was not made for some ``languages`` (their
+    English names) of its memories; how many ``words`` it has in all."""
+
+    id: str
+    collection: str
+    model: str
+    languages: tuple[str, ...]
+    words: int
+
+
 def unheard(*_: Any) -> None:
     """The listener of an import that reports to none."""
 

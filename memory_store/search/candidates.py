@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from memory_store.index.snapshot import Mask
+    from memory_store.index.snapshot import Mask, Snapshot
     from memory_store.index.terms import Matches
     from memory_store.index.terms import Scored as EveryScore
     from memory_store.models.embedder import Embedder
@@ -129,7 +129,8 @@ class Scope(Struct, frozen=True, eq=False):
     """Searched ``collections`` whose vectors one model made: ``model`` is its fingerprint.
 
     ``mask`` is what of them may be an answer; ``whole``, that nothing else has vectors. The model
-    is that of the collection ``chooser``, or the vault's (``None``).
+    is that of the collection ``chooser``, or the vault's (``None``); ``earlier``: it is one of
+    before, which some memories still have vectors of. ``snapshot`` has the vectors.
     """
 
     model: str
@@ -137,6 +138,8 @@ class Scope(Struct, frozen=True, eq=False):
     mask: Mask
     whole: bool
     chooser: str | None
+    snapshot: Snapshot
+    earlier: bool = False
 
 
 class QueryModel(Struct, frozen=True):

@@ -62,6 +62,8 @@ class SearchContext(Struct, frozen=True):
     queries with; ``find_expansion`` and ``keep_expansion`` reach what it answered before, under
     everything that decides the answer. ``fetch_model`` gives the command that has to come before
     ``reindex``, in a vault without vectors whose model is not on this machine; empty where it is.
+    ``earlier_embedder`` loads a model of before by its fingerprint, as ``embedder`` does, and
+    ``earlier_models`` names them.
     """
 
     snapshot: Snapshot
@@ -75,6 +77,8 @@ class SearchContext(Struct, frozen=True):
     find_expansion: Callable[..., bytes | None]
     keep_expansion: Callable[..., None]
     fetch_model: Callable[[], str]
+    earlier_embedder: Callable[[str], Embedder] | None = None
+    earlier_models: Mapping[str, str] = field(default_factory=dict)
     trigrams: Callable[[], Iterable[tuple[Part, Trigrams]]] = tuple
     code_files: Callable[[], CodeFiles] | None = None
     symbols: Callable[[int], FileSymbols | None] = lambda ordinal: None

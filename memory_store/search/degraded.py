@@ -7,7 +7,8 @@ Boundary: counts, and names of collections and models. A caller who may not read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import shlex
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -24,10 +25,14 @@ if TYPE_CHECKING:
 REINDEX = "memory-store reindex"
 NO_VECTORS = "no memory has a vector yet, meaning is not searched."
 NO_VECTOR = "like: this memory has no vector yet, so others are compared by words and topics."
+CHANGING = "{}: {:,} of {:,} memories are compared by {} by now, the others still by {}."
+LEFT_BEHIND = (
+    "{}: {:,} of {:,} memories have vectors of {} alone, and are found by words till then."
+)
 STALE = "{} is indexed with earlier settings in part (memories: {:,})."
 UNEMBEDDED = "{} has no vectors, meaning is not searched there."
 UNREAD = "{}: {} does not read {}, so these memories are found by words, hardly by meaning."
-READ_IT = f"memory-store models get multilingual, then {REINDEX}{{}} --embedder multilingual"
+UNSUITED = "{}: {} was not made for {}, so it finds less of them by meaning than it could."
 PARTLY = "meaning: {:,} of {:,} memories. The others are found by words."
 A_PATH = re.compile(r"(?<![\w/:.])(~|[A-Za-z]:)?[/\\].*", re.DOTALL)
 NO_RERANKER = "no reranker, "
@@ -68,17 +73,18 @@ class EmbeddingNow(Struct, frozen=True):
         """The same in plain words."""
         are = "1 memory is" if self.left == 1 else f"{self.left:,} memories are"
         them = "it" if self.left == 1 else "them"
-        when = "soon" if self.seconds is None else f"in {_span(self.seconds)}"
+        when = "soon" if self.seconds is None else f"in {span(self.seconds)}"
         return f"{are} found by words only so far. A search by meaning finds {them} {when}."
 
     def mends(self, line: Degraded) -> Degraded:
         """A line about missing vectors, ending in what mends them now instead of in a command."""
-        left = "" if self.seconds is None else f", {_span(self.seconds)} left"
+        left = "" if self.seconds is None else f", {span(self.seconds)} left"
         now = f"What is missing is being embedded now{left}."
         return line.with_parts(f"{line.sentence} {now}", command="")
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
+    """``less than a minute``, ``about 3 minutes``."""
     if seconds < 45:
         return "less than a minute"
     minutes = round(seconds / 60) or 1
@@ -152,7 +158,7 @@ def cut_texts(cut: int, characters: int) -> Degraded:
 def stale_lines(mask: Mask, context: SearchContext) -> tuple[Degraded, ...]:
     """What is to be said of searched collections whose settings changed since they were indexed."""
     snapshot = context.snapshot
-    stale = snapshot.stale & mask
+    stale = snapshot.stale & mask & ~_changing(snapshot)
     if not stale.any():
         return ()
     reindex = f"{REINDEX}{context.typed_vault()}"
@@ -165,6 +171,31 @@ def stale_lines(mask: Mask, context: SearchContext) -> tuple[Degraded, ...]:
         )
         for collection, count in _counted(stale, snapshot).items()
     )
+
+
+def changing_lines(
+    mask: Mask, context: SearchContext, asked: Collection[str]
+) -> tuple[Degraded, ...]:
+    """What is to be said of searched memories that still have vectors of an earlier model.
+
+    ``asked`` are the fingerprints of the models that embedded the query.
+    """
+    snapshot = context.snapshot
+    reindex = f"{REINDEX}{context.typed_vault()}"
+    totals = _counted(mask, snapshot) if snapshot.earlier_models else {}
+    lines = []
+    for model in snapshot.earlier_models:
+        held = snapshot.with_vectors_of(model)
+        left = mask & ~held.worked_out("unembedded", held.unembedded)
+        name = context.earlier_models.get(model, "an earlier model")
+        for collection, count in _counted(left, snapshot).items():
+            named, total = named_collections([collection], context), totals[collection]
+            now = context.indexed_with[collection].embedder
+            said = CHANGING.format(named, total - count, total, now, name)
+            if model not in asked:
+                said = LEFT_BEHIND.format(named, count, total, name)
+            lines.append(Degraded(Code.NOT_EMBEDDED, said, reindex, names=True))
+    return tuple(lines)
 
 
 def unembedded_lines(mask: Mask, context: SearchContext) -> tuple[Degraded, ...]:
@@ -196,15 +227,29 @@ def unembedded_lines(mask: Mask, context: SearchContext) -> tuple[Degraded, ...]
     return tuple(lines)
 
 
-def unread_line(
-    embedder: Embedder, named: str, languages: Iterable[str], database: str
-) -> Degraded:
+def read_it(database: str, collections: Iterable[str] = ()) -> str:
+    """The command that gives the multilingual model to ``collections`` (their names), or to all
+    where none is named."""
+    named = "".join(f" --collection {shlex.quote(one)}" for one in collections)
+    return f"{REINDEX}{database}{named} --embedder multilingual --get"
+
+
+def unread_line(embedder: Embedder, named: str, languages: Iterable[str], command: str) -> Degraded:
     """What is to be said where a model does not read ``languages`` (their English names).
 
-    ``named`` is what :func:`named_collections` makes of the collections that hold them.
+    ``named`` is what :func:`named_collections` makes of the collections that hold them, ``command``
+    what mends it (:func:`read_it`).
     """
     said = UNREAD.format(named, embedder.name, " or ".join(languages))
-    return Degraded(Code.UNREAD, said, READ_IT.format(database), names=True)
+    return Degraded(Code.UNREAD, said, command, names=True)
+
+
+def unsuited_line(
+    embedder: Embedder, named: str, languages: Iterable[str], command: str
+) -> Degraded:
+    """The same where it reads the letters of ``languages``, and was made for others."""
+    said = UNSUITED.format(named, embedder.name, " or ".join(languages))
+    return Degraded(Code.UNREAD, said, command, names=True)
 
 
 def named_collections(collections: Iterable[str], context: SearchContext) -> str:
@@ -232,6 +277,17 @@ def without_commands(lines: Iterable[Degraded]) -> tuple[Degraded, ...]:
     """Lines of ``degraded`` for those who run no command here: no command, and no path."""
     shown = (line.with_parts(A_PATH.sub("…", line.sentence), command="") for line in lines)
     return tuple(dict.fromkeys(shown))
+
+
+def _changing(snapshot: Snapshot) -> Mask:
+    """Which documents have vectors of an earlier model, of which :func:`changing_lines` tells."""
+    import numpy as np
+
+    changing = np.zeros(snapshot.size, dtype=np.bool_)
+    for model in snapshot.earlier_models:
+        held = snapshot.with_vectors_of(model)
+        changing |= ~held.worked_out("unembedded", held.unembedded)
+    return changing
 
 
 def _counted(mask: Mask, snapshot: Snapshot) -> dict[str, int]:

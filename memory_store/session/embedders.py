@@ -42,6 +42,13 @@ class Embedders:
     def __init__(self, vault: OpenVault, usual: str | None) -> None:
         self._vault = vault
         self.usual = usual
+        self._before: tuple[str, ...] = ()
+
+    def change_usual(self, name: str) -> None:
+        """Name another usual model; the one before is still found for what it made."""
+        if self.usual:
+            self._before = (*self._before, self.usual)
+        self.usual = name
 
     def load(self, collection: str | None = None) -> Embedder:
         """The model of a collection (by id), or of the vault (``None``).
@@ -54,6 +61,38 @@ class Embedders:
         embedder = load_embedder(self.name(collection))
         check_model(self._vault, embedder, collection)
         return embedder
+
+    def load_earlier(self, fingerprint: str) -> Embedder:
+        """A model of before, which some vectors still come from.
+
+        Raises ModelUnavailableError where its files are not here any more, or not as they were.
+        """
+        from memory_store.configuration import chosen
+        from memory_store.models.embedder import load_embedder
+        from memory_store.models.places import locate_embedder
+        from memory_store.paths import MODEL_VARIABLE
+
+        earlier = self._vault.settings.earlier
+        one = next(one for one in earlier if one.fingerprint == fingerprint)
+        there = bool(one.folder) and Path(one.folder).is_dir()
+        names = (one.folder if there else "", self._named(one.embedder))
+        for name in (*names, *self._before, self.usual or "", chosen(MODEL_VARIABLE) or ""):
+            with contextlib.suppress(ModelUnavailableError):
+                place = locate_embedder(name) if name else None
+                if place is not None and place.name == one.embedder:
+                    embedder = load_embedder(name)
+                    if embedder.fingerprint == fingerprint:
+                        return embedder
+        raise ModelUnavailableError(
+            f"{one.embedder}, which made them, is not on this machine any more",
+            f"memory-store reindex{typed_vault(self._vault.path)}",
+        )
+
+    def folder(self, collection: str) -> str:
+        """Where a collection's model lies, if it was given as a folder; else empty."""
+        name = self.name(collection)
+        folder = home_path(name) if name else None
+        return str(folder.resolve()) if folder is not None and folder.is_dir() else ""
 
     @contextlib.contextmanager
     def loading_ahead(self) -> Iterator[None]:

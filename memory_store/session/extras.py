@@ -149,11 +149,14 @@ def _extra(segment: Segment, kind: str) -> Extra | None:
         raise TamperedError(str(error)) from None
 
 
-def without_records(snapshot: Snapshot, collections: Collection[str]) -> npt.NDArray[np.bool_]:
-    """bool [size]: the living documents of collections that some kind has no record of yet."""
+def without_records(
+    snapshot: Snapshot, collections: Collection[str], kinds: Collection[str] | None = None
+) -> npt.NDArray[np.bool_]:
+    """bool [size]: the living documents of collections that some kind, one of ``kinds`` (``None``:
+    of all), has no record of yet."""
     lacking = np.zeros(snapshot.size, np.bool_)
     for part in snapshot.parts:
         if part.collection in collections:
-            for kind in KINDS:
+            for kind in KINDS if kinds is None else kinds:
                 lacking[part.span] |= part.segment.lacks(kind) & part.alive
     return lacking

@@ -55,7 +55,8 @@ class Indexer:
     ``embedders`` gives the model of a collection (by id), or None: new contents are then left
     without vectors (``--no-embed``, or no model). ``failed`` is called with a collection whose
     model failed: the texts that it failed on are left without vectors, too. ``anew``: no vectors of
-    the index are used again. Raises ModelMismatchError where a collection's vectors come from
+    the index are used again but those that are ``given``. Raises ModelMismatchError where a
+    collection's vectors come from
     another model, and, without ``failed``, ModelUnavailableError.
     """
 
@@ -166,10 +167,10 @@ class Indexer:
 
         Bit by bit: rounded once more, a vector would show that another collection has the content.
         """
-        if self._anew:
-            return None
         if (fingerprint, tag) in self.given:
             return self.given[fingerprint, tag]
+        if self._anew:
+            return None
         if (fingerprint, tag) in self._trashed:
             return self._trashed[fingerprint, tag]
         if (fingerprint, within) not in self._known:

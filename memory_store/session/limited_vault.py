@@ -55,6 +55,7 @@ class LimitedVault:
         self.reader, self.writing, self.row_tags = whole.reader, whole.writing, whole.row_tags
         self.kept_vectors, self.trashed = whole.kept_vectors, whole.trashed
         self.adopt_model, self.first_warning = whole.adopt_model, whole.first_warning
+        self.forget_earlier_models = whole.forget_earlier_models
         self.keyring = LimitedKeyring(whole.keyring, limits)
 
     if not TYPE_CHECKING:  # so that mypy refuses it, too

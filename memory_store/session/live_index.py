@@ -14,7 +14,6 @@ import threading
 import weakref
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -25,13 +24,14 @@ from msgspec import Struct
 from memory_store.crypto.blinding import SUM_MODULUS
 from memory_store.errors import SupersededError, TamperedError
 from memory_store.index.columns import Array
-from memory_store.index.layout import Late, arrays_in, overwrite
+from memory_store.index.layout import arrays_in, overwrite, without_vectors
 from memory_store.index.segment import Segment
 from memory_store.index.snapshot import Snapshot
 from memory_store.session.sealed_segments import (
     id_words,
     is_stale,
     living_tags,
+    model_of,
     opened_segment,
     same_model,
     wanted_mark,
@@ -161,17 +161,22 @@ class LiveIndex:
         return all(same_content(row, old) and alive is held for (row, alive), (old, held) in pairs)
 
     def _snapshot_of(self, rows: Sequence[SegmentRow], settings: Settings) -> Snapshot:
-        parts, stale = [], []
+        parts, stale, earlier_models = [], [], []
+        asked = {one.fingerprint for one in settings.earlier} if self.spread is None else set()
         for row in rows:
             loaded = self._loaded[row.id]
             wanted = wanted_mark(settings, self._keyring.of(row.collection))
             fits = same_model(row.model, wanted)
-            segment = loaded.segment if fits else _unembedded(loaded.segment)
+            segment = loaded.segment if fits else without_vectors(loaded.segment)
             parts.append((segment, loaded.alive, row.collection))
             stale.append(is_stale(row.model, wanted, loaded.segment.windows))
+            made_by = "" if fits else model_of(row.model)
+            earlier_models.append(made_by if made_by in asked else "")
         earlier = [one for one, it in self._accounts.items() if it.format < CONTENT_FORMAT]
         shards = None if self.spread is None else self.spread.shards
-        return Snapshot(parts, stale=stale, untagged=earlier, shards=shards)
+        return Snapshot(
+            parts, stale=stale, earlier_models=earlier_models, untagged=earlier, shards=shards
+        )
 
     def _load_missing(
         self, storage: Storage, rows: Sequence[SegmentRow], accounts: Mapping[str, Manifest]
@@ -348,16 +353,3 @@ def _in_order(ids: npt.NDArray[np.uint64], versions: npt.NDArray[np.int64]) -> A
     """uint64 [n, 3]: ids and versions, ascending."""
     rows = np.column_stack((ids.astype(np.uint64), versions.view(np.uint64)))
     return rows[np.lexsort(rows.T)]
-
-
-def _unembedded(segment: Segment) -> Segment:
-    """The same segment as if it had not been embedded: its vectors come from another model."""
-    nothing = np.empty((0, segment.dimensions), dtype=np.float16)
-    return replace(
-        segment,
-        window_offsets=np.zeros(segment.count + 1, dtype=np.int64),
-        window_starts=np.empty(0, dtype=np.uint32),
-        window_ends=np.empty(0, dtype=np.uint32),
-        late_vectors=Late(None, nothing),
-        origin=segment,
-    )

@@ -6,6 +6,7 @@ what already has the present model's vectors and its collection's analysis is le
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Container, Iterator, Sequence
 from time import monotonic
@@ -18,6 +19,8 @@ from memory_store.errors import ModelUnavailableError
 from memory_store.index.segment import IndexEntry, build
 from memory_store.records import Embedding, unheard
 from memory_store.session.code_files import without_descriptions
+from memory_store.session.embedders import without_model
+from memory_store.session.entries import Windows
 from memory_store.session.extras import without_records
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
@@ -59,15 +62,17 @@ def reindex(
     progress: Callable[[str, int, int | None], None] | None = None,
     *,
     whole: bool = False,
+    folder: Callable[[str], str] = lambda collection: "",
 ) -> int:
     """Re-index what lacks the present model's vectors or was analysed in another way; everything
     if ``whole``, from the texts alone.
 
     ``load`` gives the model of a collection (by id), ``collections`` says which ones to renew
-    (``None``: all). Returns how many memories were done. Where a model is missing, or fails on a
+    (``None``: all), ``folder`` where the model lies that a collection had, if it was given as one:
+    what that model made is searched by it until it is made anew. Returns how many memories were
+    done. Where a model is missing, or fails on a
     text, words are renewed all the same; then its ModelUnavailableError is raised.
     """
-    models: dict[str, Embedder] = {}
     failures: list[ModelUnavailableError] = []
 
     def failed(collection: str, error: ModelUnavailableError) -> None:
@@ -75,15 +80,7 @@ def reindex(
 
     with vault.gate.entered():
         wanted = [c for c in vault.keyring.readable() if collections is None or c in collections]
-        for collection in wanted:
-            try:
-                models[collection] = load(collection)
-            except ModelUnavailableError as error:
-                failed(collection, error)
-        for collection, embedder in models.items():
-            if vault.settings.of(collection).fingerprint != embedder.fingerprint:
-                with vault.writing() as storage, storage.transaction(vault.keyring):
-                    vault.adopt_model(storage, embedder, collection)
+        models = adopted(vault, load, wanted, failed, folder)
         preparer = Indexer(vault, models.get, failed, anew=whole)
         pending = list(_pending(vault, wanted, models, whole=whole))
     done = 0
@@ -95,11 +92,37 @@ def reindex(
                 done += _renew(vault, preparer, pending[start : start + BATCH])
     finally:
         preparer.close()
+    vault.forget_earlier_models()
     if progress is not None:
         progress("", len(pending), len(pending))
     if failures:
         raise failures[0]
     return done
+
+
+def adopted(
+    vault: OpenVault,
+    load: Callable[[str], Embedder],
+    collections: Collection[str],
+    failed: Callable[[str, ModelUnavailableError], None],
+    folder: Callable[[str], str],
+) -> dict[str, Embedder]:
+    """The models of collections, which are theirs from now on; without those that are missing.
+
+    Takes a transaction where one is new. What the one before made vectors of keeps them until
+    :func:`reindex` or :func:`embed_missing` renews it.
+    """
+    models: dict[str, Embedder] = {}
+    for collection in collections:
+        try:
+            models[collection] = load(collection)
+        except ModelUnavailableError as error:
+            failed(collection, error)
+    for collection, embedder in models.items():
+        if vault.settings.of(collection).fingerprint != embedder.fingerprint:
+            with vault.writing() as storage, storage.transaction(vault.keyring):
+                vault.adopt_model(storage, embedder, collection, folder(collection))
+    return models
 
 
 def embed_missing(
@@ -143,7 +166,73 @@ def embed_missing(
             size = min(max(wanted, pace.fewest), 2 * size, pace.most)
     finally:
         preparer.close()
+    if pending:
+        vault.forget_earlier_models()
     return len(pending)
+
+
+def incomplete(vault: OpenVault, kinds: Collection[str] | None = None) -> list[int]:
+    """The documents of the newest snapshot that lack a record of some kind, for they were indexed
+    before there was that kind; newest first.
+
+    Without those that an earlier model embedded: they get theirs when they are embedded anew.
+    """
+    snapshot = vault.snapshot()
+    lacking = without_records(snapshot, set(vault.keyring.openable()), kinds)
+    for part in snapshot.parts:
+        if part.earlier_model:
+            lacking[part.span] = False
+    return sorted(np.flatnonzero(lacking).tolist(), key=lambda one: -snapshot.created[one])
+
+
+def complete(vault: OpenVault, pace: Pace, seconds: float = math.inf) -> int:
+    """Give documents the records that they lack, such as their words as spelled. Their vectors stay
+    as they are, so that no model is needed.
+
+    Resumable: a batch, of one collection, is one transaction. Begins none after so many
+    ``seconds``. Returns how many were done.
+    """
+    with vault.gate.entered():
+        snapshot = vault.snapshot()
+        pending: dict[str, list[str]] = defaultdict(list)
+        for ordinal in incomplete(vault):
+            pending[snapshot.collection(ordinal)].append(snapshot.id(ordinal))
+        preparer = Indexer(vault, without_model, anew=True) if pending else None
+    if preparer is None:
+        return 0
+    done, size, ends = 0, pace.fewest, monotonic() + seconds
+    try:
+        for collection, ids in pending.items():
+            while ids and monotonic() < ends:
+                pace.breath()
+                some, ids = ids[:size], ids[size:]
+                began = monotonic()
+                with vault.gate.entered():
+                    preparer.given, known = _own_vectors(vault, collection, some)
+                    done += _renew(vault, preparer, known)
+                wanted = int(size * pace.seconds / max(monotonic() - began, 0.1))
+                size = min(max(wanted, pace.fewest), 2 * size, pace.most)
+    finally:
+        preparer.close()
+    return done
+
+
+def _own_vectors(
+    vault: OpenVault, collection: str, ids: Sequence[str]
+) -> tuple[dict[tuple[str, bytes], Windows], list[str]]:
+    """What memories of a collection have been embedded to, as :attr:`Indexer.given` has it, and
+    those of them that no earlier model embedded: another process may have changed it meanwhile."""
+    snapshot, model = vault.snapshot(), vault.settings.of(collection).fingerprint
+    found, known = {}, []
+    for memory in ids:
+        ordinal = snapshot.ordinal_of(memory)
+        if ordinal is None or snapshot.part_of(ordinal).earlier_model:
+            continue
+        known.append(memory)
+        if spans := snapshot.windows(ordinal):
+            tag = snapshot.content_tags[ordinal].tobytes()
+            found[model, tag] = Windows(tuple(spans), snapshot.stored_vectors(ordinal))
+    return found, known
 
 
 def _within(
@@ -169,12 +258,17 @@ def _pending(
     vault: OpenVault, wanted: Sequence[str], models: Container[str], *, whole: bool
 ) -> Iterator[str]:
     """The memories to renew: stale ones, those without vectors where there is a model, and those
-    without a record of some kind, or with an earlier one; all if ``whole``."""
+    without a record of some kind, or with an earlier one; all if ``whole``.
+
+    Where there is no model, what an earlier one made vectors of keeps these.
+    """
     snapshot = vault.snapshot()
     lacking = without_records(snapshot, wanted)
     lacking[[*without_descriptions(vault, snapshot)]] = True
     for collection in wanted:
         for ordinal in np.flatnonzero(snapshot.visible([collection])).tolist():
+            if collection not in models and snapshot.part_of(ordinal).earlier_model and not whole:
+                continue
             lacks = collection in models and not snapshot.windows(ordinal)
             if whole or lacks or snapshot.stale[ordinal] or lacking[ordinal]:
                 yield snapshot.id(ordinal)

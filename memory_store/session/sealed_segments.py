@@ -189,4 +189,9 @@ def is_stale(mark: str, wanted: str, windows: int) -> bool:
 
 def same_model(mark: str, wanted: str) -> bool:
     """Whether the vectors of two marks may be compared."""
-    return mark.partition(_SEPARATOR)[0] == wanted.partition(_SEPARATOR)[0]
+    return model_of(mark) == model_of(wanted)
+
+
+def model_of(mark: str) -> str:
+    """The fingerprint of the model that vectors of a mark come from."""
+    return mark.partition(_SEPARATOR)[0]

@@ -32,7 +32,7 @@ from memory_store.vault import trash
 from memory_store.vault.collections import insert_collection
 from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import WholeKeyring
-from memory_store.vault.last_seen import accept, remember, rollback_warning
+from memory_store.vault.last_seen import accept, begin, remember, rollback_warning
 from memory_store.vault.members import OWNER_ROLE, changed_members
 from memory_store.vault.settings import (
     CollectionSettings,
@@ -119,6 +119,10 @@ class WholeVault:
     def accept_older(self) -> None:
         """Take the file as it is for the newest there is."""
         accept(self.vault, self.path, self.reader(), self.keyring)
+
+    def begin_copy(self) -> None:
+        """From now on it is a device of its own: not older than other copies, but beside them."""
+        begin(self.vault, self.path, self.reader(), self.keyring)
 
     @contextmanager
     def writing(self) -> Iterator[Storage]:
@@ -252,23 +256,40 @@ class WholeVault:
             self.settings = settings
 
     def adopt_model(
-        self, storage: Storage, embedder: Embedder, collection: str | None = None
+        self,
+        storage: Storage,
+        embedder: Embedder,
+        collection: str | None = None,
+        folder: str = "",
     ) -> None:
         """Make ``embedder`` the model of a collection that has its own, else of the vault.
 
-        Inside the caller's transaction.
+        The one before goes on with what it has vectors of; it lies in ``folder``, where it was
+        given as one. Inside the caller's transaction.
         """
         made_with: dict[str, Any] = {
             "embedder": embedder.name,
             "fingerprint": embedder.fingerprint,
             "dimensions": embedder.dimensions,
         }
-        chosen = self.settings.chosen(collection or "")
+        present = self.stored_settings(storage)
+        chosen = present.chosen(collection or "")
+        earlier = present.with_earlier(chosen.collection, embedder.fingerprint, folder)
         if chosen.embedder:
-            choices = self.settings.with_choice(replace(chosen, **made_with))
-            self.change_settings(storage, choices=choices)
-        else:
-            self.change_settings(storage, **made_with)
+            made_with = {"choices": present.with_choice(replace(chosen, **made_with))}
+        self.change_settings(storage, present=present, earlier=earlier, **made_with)
+
+    def forget_earlier_models(self) -> None:
+        """Let the settings forget the models of before that no vector comes from any more."""
+        if not self.settings.earlier or not self.keyring.is_owner:
+            return
+        held, known = self.snapshot(counted=False).earlier_models, self.settings
+        kept = tuple(one for one in known.earlier if one.fingerprint in held)
+        if kept != known.earlier:
+            with self.writing() as storage, storage.transaction(self.keyring):
+                present = self.stored_settings(storage)
+                if present.revision == known.revision:  # else another one may be on its way
+                    self.change_settings(storage, present=present, earlier=kept)
 
     def change_settings(
         self, storage: Storage, present: Settings | None = None, **changes: Any
@@ -312,6 +333,8 @@ class WholeVault:
             if change.choice is not None:
                 choice = replace(change.choice, collection=collection)
                 changes["choices"] = known.with_choice(choice)
+                made_with = choice.fingerprint if choice.embedder else known.fingerprint
+                changes["earlier"] = known.with_earlier(collection, made_with)
             if change.members is not None:
                 roles = change.members(known.members_of(collection))
                 changes["members"] = known.with_members(collection, roles)

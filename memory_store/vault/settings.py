@@ -41,6 +41,7 @@ PROFILES = ("default", "strict")
 TABLE, MEMORY = TOPICS = ("table", "memory")
 """Where topics can be looked up: in the file's table of hashes, or in the opened index alone."""
 FILLING = "filling"  # the table, as long as not all hashes are back in it
+MOST_EARLIER = 4  # models of before that are still asked: each is in memory beside the present one
 AUTO = "auto"  # the analyser that looks at each text for its language
 
 
@@ -57,6 +58,17 @@ class CollectionSettings(Struct, frozen=True):
     folder: str = ""
     fingerprint: str = ""
     dimensions: int = 0
+
+
+class EarlierModel(Struct, frozen=True):
+    """A model that some vectors come from until those of a later one are there.
+
+    ``folder`` is where it lay, when it was given as a folder.
+    """
+
+    embedder: str
+    fingerprint: str
+    folder: str = ""
 
 
 class Epoch(Struct, frozen=True):
@@ -104,7 +116,8 @@ class Settings(Struct, frozen=True):
     ``names`` are the owner's names of the collections, by id.
     ``trash``: for how many days what was deleted or replaced is kept; 0 keeps nothing.
     ``rankings`` are numbers of learned fusion that were fitted to the owner's judgements, one for
-    each model. ``searches`` are those that actors keep under a name.
+    each model. ``searches`` are those that actors keep under a name. ``earlier`` are the models of
+    before a change, as long as a memory may have vectors of theirs.
     """
 
     profile: str = "default"
@@ -128,6 +141,7 @@ class Settings(Struct, frozen=True):
     trash: int = KEPT_DAYS
     rankings: tuple[FittedFusion, ...] = ()
     searches: tuple[SavedSearch, ...] = ()
+    earlier: tuple[EarlierModel, ...] = ()
 
     @property
     def strict(self) -> bool:
@@ -193,6 +207,18 @@ class Settings(Struct, frozen=True):
     def with_ranking(self, fitted: FittedFusion) -> tuple[FittedFusion, ...]:
         """``rankings`` with that of one model set anew."""
         return (*(one for one in self.rankings if one.model != fitted.model), fitted)
+
+    def with_earlier(
+        self, collection: str, fingerprint: str, folder: str = ""
+    ) -> tuple[EarlierModel, ...]:
+        """``earlier`` with the model that a collection has now (which lies in ``folder``, where it
+        was given as one), where it is to have another."""
+        now = self.of(collection)
+        if now.fingerprint in ("", fingerprint):
+            return self.earlier
+        left = EarlierModel(now.embedder, now.fingerprint, folder or now.folder)
+        others = (one for one in self.earlier if one.fingerprint != left.fingerprint)
+        return (*others, left)[-MOST_EARLIER:]
 
     def members_of(self, collection: str) -> dict[str, str]:
         """Actor → role in one collection; empty where it is open."""

@@ -110,10 +110,12 @@ class State(Struct, frozen=True, tag="device"):
 
     ``roots`` are the root keys of the owner that there were, each signed by the one before.
 
-    ``place`` is a digest of the machine and the file's path: a copy that lies elsewhere is another
-    device. ``number`` is that of its last change, ``file`` of the last file it wrote anywhere.
+    ``place`` is a digest of the machine and the file's path, or of the database: a copy that lies
+    elsewhere is another device. ``number`` is that of its last change, ``file`` of the last file it
+    wrote anywhere.
     ``noted`` is a digest of the accounts (manifests) up to which every change is noted.
-    ``folder`` is the path of the last folder that was exchanged with.
+    ``folder`` is the path of the last folder that was exchanged with, ``folder_from`` a digest of
+    the machine that knows it by that path, and of the vault's own there.
     """
 
     device: str = ""
@@ -127,6 +129,7 @@ class State(Struct, frozen=True, tag="device"):
     targets: dict[str, Target] = field(default_factory=dict)
     roots: tuple[Step, ...] = ()
     folder: str = ""
+    folder_from: str = ""
 
     def with_target(self, name: str, target: Target) -> State:
         """The state with one target set anew."""
@@ -139,13 +142,13 @@ OfTime = TypeVar("OfTime", Described, Chosen)
 
 def note_root(storage: Storage, keyring: WholeKeyring, root: SecretKey, generation: int) -> None:
     """Sign a new root key with the one that it replaces, in the caller's transaction, so that other
-    devices know it for the owner's. Nothing where there was no exchange yet."""
+    devices know it for the owner's: also where there was no exchange yet, for there may be copies
+    with the key of before."""
     state = read_state(storage, keyring)
-    if state.device:
-        verify_key = identity_of(root, X25519).verify_key
-        signed = signature(keyring.root, _signed(keyring.vault, generation, verify_key))
-        step = Step(generation, verify_key, signed)
-        write(storage, keyring, (), replace(state, roots=(*state.roots, step)))
+    verify_key = identity_of(root, X25519).verify_key
+    signed = signature(keyring.root, _signed(keyring.vault, generation, verify_key))
+    step = Step(generation, verify_key, signed)
+    write(storage, keyring, (), replace(state, roots=(*state.roots, step)))
 
 
 def check_roots(
@@ -187,9 +190,19 @@ def _signed(vault: bytes, generation: int, verify_key: bytes) -> bytes:
     return length_prefixed(b"sync-root", vault, generation.to_bytes(8, "big"), verify_key)
 
 
-def place_of(path: Path) -> str:
-    """A digest of where a vault's file lies, and on which machine."""
-    where = machine_id().encode() + b"\0" + os.fsencode(path.resolve())
+def place_of(storage: Storage, path: Path) -> str:
+    """A digest of where a copy stands: in which database, by whatever address, or in which file of
+    this machine."""
+    place = storage.place()
+    return _digest(place.encode()) if place else machine_place(path)
+
+
+def machine_place(path: Path) -> str:
+    """A digest of a path on this machine."""
+    return _digest(machine_id().encode() + b"\0" + os.fsencode(path.resolve()))
+
+
+def _digest(where: bytes) -> str:
     return hashlib.sha256(where).hexdigest()[:32]
 
 

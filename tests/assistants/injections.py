@@ -25,7 +25,7 @@ CANARY = "Quixotry"  # stands in all that a hostile memory says
 
 DATA_FIELDS = {
     *("title", "text", "preview", "place", "topics", "name", "landscape", "newest", "words"),
-    *("lines", "file", "next", "smaller", "collection", "collections", "metadata"),
+    *("lines", "file", "next", "other_topics", "collection", "collections", "metadata"),
     "linked",
 }
 """Fields of answers that hold what memories, their topics and collections, or files say."""

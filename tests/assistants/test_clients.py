@@ -280,7 +280,7 @@ def test_doctor_starts_the_entry_as_the_assistant_would_and_searches(
     assert "memory_start, memory_search, memory_landscape, memory_read, tasks" in tried.output
     assert "a search finds 1 " in tried.output
     assert {(one.actor, one.surface) for one in store.trail.events()} == {
-        ("assistant codex", "doctor")
+        ("assistant codex", "trial")
     }
     assert Trail(store, "codex").last_came() == "", "nobody asked it anything"
 

@@ -76,10 +76,11 @@ def test_a_repository_is_read_by_an_assistant(shop: MemoryStore) -> None:
     ]
     assert call(helper, "code_impact", {"of": "keys.py"})["lines"] == ["1 boxes.py"]
     found = call(helper, "code_read", {"file": "boxes.py:6", "whole": True})
-    assert (found["file"], found["opened"]) == ("boxes.py:5-7", 1)
-    assert found["lines"][0] == "    def open(self, key):"
+    where = (found["file"], found["line"], found["end_line"], found["opened"])
+    assert where == ("boxes.py", 5, 7, 1)
+    assert found["text"].startswith("    def open(self, key):\n")
     again = call(helper, "code_read", {"file": "boxes.py", "if_changed": found["hash"]})
-    assert (again["unchanged"], again["lines"]) == (True, [])
+    assert (again["unchanged"], "text" in again) == (True, False)
 
 
 @pytest.mark.parametrize("budget", [150, 300])
@@ -88,7 +89,7 @@ def test_an_answer_keeps_its_budget_and_says_where_to_go_on(shop: MemoryStore, b
     while place:
         found = call(helper, "code_read", {"file": place, "budget": budget})
         assert len(json.dumps(found, separators=(",", ":"))) <= 4 * budget
-        lines, place = lines + len(found["lines"]), found.get("next", "")
+        lines, place = lines + len(found["text"].splitlines()), found.get("next", "")
     assert lines == 402
     for name, given in {"code_context": {}, "code_outline": {"file": "keys.py"}}.items():
         found = call(helper, name, {**given, "budget": budget})
@@ -114,7 +115,7 @@ def test_code_that_instructs_is_data_like_any_other(shop: MemoryStore) -> None:
     ]
     for text in INJECTIONS:
         words = text.splitlines()[0]
-        assert {name for one in answers for name in fields_with(words, one)} <= {"lines"}
+        assert {name for one in answers for name in fields_with(words, one)} <= {"lines", "text"}
         assert fields_with(words, answers[-1])
     assert before == [(one.name, one.description, one.schema()) for one in tools_of(helper)]
 
@@ -129,7 +130,7 @@ def test_a_pattern_finds_code_and_says_where_it_stands(shop: MemoryStore) -> Non
         place, _, symbol = first["place"].partition(" ")
         assert (place, symbol) == ("boxes.py:1-7", "QuixoticBox.open")
         assert "first = turn(key)" in first["preview"]
-        assert call(helper, "code_read", {"file": place})["lines"] == BOXES.splitlines()
+        assert call(helper, "code_read", {"file": place})["text"] == BOXES.rstrip()
 
 
 REFUSALS: list[tuple[str, dict[str, Any], str]] = [

@@ -20,7 +20,7 @@ from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
-from mcp import Client, ClientSession, StdioServerParameters
+from mcp import Client, ClientSession, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from memory_store.assistants.assistant import Assistant
@@ -96,6 +96,8 @@ async def test_one_that_may_only_read_is_refused_in_words(
         refused = await session.call_tool("memory_add", {"memories": [{"text": "x"}]})
         assert refused.is_error
         assert "only read" in refused.content[0].text
+        with pytest.raises(MCPError, match="there is no tool 'nosuch'; there is: memory_start"):
+            await session.call_tool("nosuch", {})
 
 
 async def test_a_long_text_is_embedded_before_the_server_ends(

@@ -202,3 +202,69 @@ def test_a_vault_of_before_the_kind_gets_its_records_by_a_reindex(
     assert store.reindex() == 0
     assert store.verify()["failures"] == []
     store.lock()
+
+
+@pytest.fixture
+def of_before(
+    store: MemoryStore, kind: Callable[[], None], key_file: Path, tiny_model: Path
+) -> MemoryStore:
+    """A vault of before the kind, opened by a version that knows it."""
+    for day in range(40):
+        store.add(f"note {day} says WEIR")
+    change(store, "drop table vault_segment_parts")
+    store.lock()
+    opened = MemoryStore.open(store.path, key_file=key_file, embedder=str(tiny_model))
+    kind()
+    return opened
+
+
+def vectors_of(store: MemoryStore) -> dict[str, bytes]:
+    snapshot = store._opened.vault.snapshot()
+    living = snapshot.alive.nonzero()[0].tolist()
+    return {snapshot.id(one): snapshot.stored_vectors(one).tobytes() for one in living}
+
+
+def test_the_background_adds_them_and_leaves_the_vectors_as_they_are(
+    of_before: MemoryStore,
+) -> None:
+    before = vectors_of(of_before)
+    assert of_before.incomplete() == of_before.incomplete("shouted") == 40
+    assert of_before.embed_missing() == ()
+    assert of_before.incomplete() == 0
+    assert len(said(of_before)) == 40
+    assert vectors_of(of_before) == before
+    assert of_before.verify(full=True)["failures"] == []
+    assert of_before.reindex() == 0
+
+
+def test_it_needs_no_model(of_before: MemoryStore, key_file: Path) -> None:
+    before = vectors_of(of_before)
+    of_before.lock()
+    with MemoryStore.open(of_before.path, key_file=key_file, embedder="no/such-model") as store:
+        (line,) = store.embed_missing()
+        assert "without vectors" in line
+        assert (store.incomplete(), vectors_of(store)) == (0, before)
+
+
+def test_stopped_between_batches_it_goes_on_later(of_before: MemoryStore) -> None:
+    breaths = iter(range(3))
+
+    def stop_at_third() -> None:
+        if next(breaths) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        of_before.embed_missing(breath=stop_at_third)
+    assert 0 < of_before.incomplete() < 40
+    of_before.embed_missing()
+    assert of_before.incomplete() == 0
+    assert len(said(of_before)) == 40
+
+
+def test_an_import_adds_some(of_before: MemoryStore, tmp_path: Path) -> None:
+    note = tmp_path / "note.md"
+    note.write_text("The OTTER is back.")
+    assert of_before.import_paths(note, dry_run=True).imported == 1
+    assert of_before.incomplete() == 40
+    of_before.import_paths(note)
+    assert of_before.incomplete() == 0

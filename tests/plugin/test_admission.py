@@ -10,13 +10,17 @@ from functools import partial
 from typing import Any
 
 import pytest
+from datasette.app import Datasette
 from threads import no_thread_to_be_had
 
+from datasette_hybrid.requests import admission
 from datasette_hybrid.requests.admission import (
     WAITING,
     WORKERS,
     QueueFullError,
+    Seats,
     WorkQueue,
+    seats_in_sql,
     work,
 )
 from memory_store.errors import BusyError
@@ -26,6 +30,8 @@ from .conftest import ALLOW, Filled, Serve, Served
 TABLE = "select title from hybrid_search('tomatoes', 1)"
 VALUE = "select value ->> 'title' as title from json_each(hybrid_search('tomatoes', 1))"
 REFUSED = "too many searches at once: try again in a moment"
+SHORT = 0.2  # seconds
+NEXT = hasattr(Datasette, "allowed")
 ROWS = [{"title": "Watering the tomatoes"}]
 
 
@@ -56,9 +62,10 @@ async def busy(queue: WorkQueue, calls: int) -> AsyncIterator[None]:
 
 
 async def answers(served: Served, sql: str) -> Any:
-    """What Datasette says to a query: rows, or an error's text."""
+    """What Datasette says to a query: rows, or an error's text. Asked without a detour: 1.0 answers
+    the other address by this one, and both would wait."""
     response = await served.datasette.client.get(
-        f"/{served.database}.json",
+        f"/{served.database}{'/-/query' if NEXT else ''}.json",
         params={"sql": sql, "_shape": "array"},
         cookies=served.cookies,
         follow_redirects=True,
@@ -69,16 +76,54 @@ async def answers(served: Served, sql: str) -> Any:
 @pytest.mark.parametrize("sql", [TABLE, VALUE.replace("->> 'title' as title", "as title")])
 async def test_searches_in_sql_leave_a_thread_for_everybody_else(patient: Served, sql: str) -> None:
     async with busy(work, WORKERS):
-        asked = [asyncio.ensure_future(answers(patient, sql)) for _ in range(3)]
-        first, waiting = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
-        (refused,) = first
-        assert REFUSED in str(refused.result())
-        assert len(waiting) == 2
+        asked = [asyncio.ensure_future(answers(patient, sql)) for _ in range(8)]
+        _, waiting = await asyncio.wait(asked, timeout=SHORT)
+        assert len(waiting) == 8
         for path in ("/notes/memories.json", "/notes/collections.json"):
             assert (await patient.get(path)).status_code == 200
-        assert REFUSED in str(await answers(patient, sql))
     for answered in waiting:
         assert "Watering" in str(await answered)
+
+
+async def test_a_search_in_sql_beyond_those_that_wait_or_that_no_address_names_is_refused(
+    patient: Served,
+) -> None:
+    many = 2 + WAITING + 1  # as many as have a seat or wait, and one
+    async with busy(work, WORKERS):
+        asked = [asyncio.ensure_future(answers(patient, TABLE)) for _ in range(many)]
+        (refused,), _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        assert REFUSED in str(refused.result())
+        with pytest.raises(QueueFullError):
+            seats_in_sql(patient.datasette).run(lambda: None, 1)
+    for answered in asked:
+        assert answered is refused or await answered == ROWS
+
+
+async def test_who_waits_for_a_turn_in_vain_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "LONGEST", SHORT)
+    seats = Seats(WorkQueue(workers=1), 2)
+
+    async def request() -> None:
+        async with seats.turn():
+            await asyncio.sleep(3 * SHORT)
+
+    await asyncio.wait_for(asyncio.gather(*(request() for _ in range(30))), 30 * SHORT)
+
+
+async def test_a_turn_ends_when_the_answer_begins_and_when_the_request_does() -> None:
+    seats = Seats(WorkQueue(workers=1), 2)
+    ends: list[str] = []
+
+    async def request(name: str, answer: bool) -> None:
+        async with seats.turn() as over:
+            ends.append(f"{name} begins")
+            if answer:
+                over()
+                await asyncio.sleep(SHORT)
+            ends.append(f"{name} ends")
+
+    await asyncio.gather(request("slow reader", True), request("next", False))
+    assert ends == ["slow reader begins", "next begins", "next ends", "slow reader ends"]
 
 
 async def test_a_refused_value_says_that_it_may_be_asked_again(patient: Served) -> None:

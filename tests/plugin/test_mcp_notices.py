@@ -10,12 +10,19 @@ from typing import Any
 
 import pytest
 
+from datasette_hybrid import mcp
 from memory_store.assistants import allowance, changes
+from memory_store.assistants.sessions import SESSIONS, Sessions
 
 from .conftest import ONE, THREE, Filled, Served
 from .test_mcp import SENDING, TOKENS, with_tokens
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
+import httpx2
+import uvicorn
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
+
 NEWER, OLDER = "2026-07-28", "2025-11-25"
 LISTEN = "subscriptions/listen"
 LANDSCAPE = "memory://notes/landscape"
@@ -126,18 +133,98 @@ async def begun(stream: Stream) -> None:
     assert (await stream.heard())["method"] == "notifications/subscriptions/acknowledged"
 
 
-@pytest.mark.parametrize(("version", "offered"), [(NEWER, True), (OLDER, False)])
-async def test_it_is_offered_where_the_protocol_has_a_stream_for_it(
-    served: Served, version: str, offered: bool
+@pytest.mark.parametrize(("version", "streams"), [(NEWER, True), (OLDER, False)])
+async def test_it_is_offered_in_the_way_that_the_protocol_has(
+    served: Served, version: str, streams: bool
 ) -> None:
-    method = "server/discover" if offered else "initialize"
+    method = "server/discover" if streams else "initialize"
     async with listening(served, "bob", version=version, method=method) as stream:
         capabilities = (await stream.heard())["result"]["capabilities"]
-    assert bool(capabilities["resources"].get("subscribe")) is offered
+    assert capabilities["resources"]["subscribe"]
     assert not [one for one in capabilities.values() if one.get("listChanged")], "no list does"
     async with listening(served, "bob", LANDSCAPE, version=version) as stream:
         answer = await stream.heard()
-    assert ("Method not found" in answer.get("error", {}).get("message", "")) is not offered
+    assert ("Method not found" in answer.get("error", {}).get("message", "")) is not streams
+
+
+class Notices:
+    """What the SDK's client of an older protocol hears in a session."""
+
+    def __init__(self) -> None:
+        self.heard: asyncio.Queue[str] = asyncio.Queue()
+
+    async def __call__(self, message: Any) -> None:
+        if getattr(message, "method", "") == "notifications/resources/updated":
+            await self.heard.put(str(message.params.uri))
+
+    async def next(self) -> str:
+        return await asyncio.wait_for(self.heard.get(), 20)
+
+
+@asynccontextmanager
+async def older(port: int, actor: str) -> AsyncIterator[tuple[ClientSession, Notices]]:
+    """A session of the SDK's client of a protocol before 2026."""
+    notices, bearer = Notices(), {"Authorization": f"Bearer {TOKENS[actor]}"}
+    address = f"http://127.0.0.1:{port}/-/hybrid/mcp"
+    async with (
+        httpx2.AsyncClient(headers=bearer) as client,
+        streamable_http_client(address, http_client=client) as (read, write),
+        ClientSession(read, write, message_handler=notices) as session,
+    ):
+        assert (await session.initialize()).protocol_version == OLDER
+        yield session, notices
+
+
+@pytest.fixture
+async def port(served: Served) -> AsyncIterator[int]:
+    """The Datasette on a real socket: a client's stream there lives beside its calls."""
+    config = uvicorn.Config(served.datasette.app(), port=0, log_level="error", lifespan="off")
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.02)
+    yield server.servers[0].sockets[0].getsockname()[1]
+    server.should_exit = server.force_exit = True
+    await task
+
+
+async def test_a_session_of_an_older_protocol_hears_what_it_subscribed_to(
+    served: Served, port: int
+) -> None:
+    address = f"memory://notes/{ONE}"
+    async with older(port, "bob") as (bob, his), older(port, "alice") as (_, hers):
+        await bob.subscribe_resource(address)
+        while mcp._streams[served.datasette]._open.total() < 2:
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(0.1)  # it looked for the first time
+        served.store.edit(THREE, text="A changed note")
+        served.store.edit(ONE, text="The spare key hangs in the shed")
+        assert await his.next() == address
+        await bob.unsubscribe_resource(address)
+        await bob.subscribe_resource(LANDSCAPE)
+        served.store.edit(ONE, text="The spare key hangs in the hall")
+        assert await his.next() == LANDSCAPE
+        assert his.heard.empty()
+        assert hers.heard.empty(), "she subscribed to nothing"
+
+
+async def test_a_session_has_a_stream_as_long_as_others_have_theirs(
+    served: Served, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(allowance, "STREAMS", 0)
+    async with older(port, "bob") as (bob, _):
+        assert not (await bob.call_tool("memory_start", {})).is_error, "it goes on without notices"
+
+
+async def test_a_session_is_its_callers_alone(served: Served) -> None:
+    sessions = Sessions()
+    ids = [sessions.begun("bob") for _ in range(SESSIONS + 1)]
+    assert sessions.of("alice", ids[-1]) is None
+    assert sessions.of("bob", ids[-1]) is not None
+    assert sessions.of("bob", ids[0]) is None, "the oldest of too many is forgotten"
+    headers = {"Authorization": f"Bearer {TOKENS['bob']}", "Mcp-Session-Id": "made-up"}
+    stream = await served.by(None).send("GET", "/-/hybrid/mcp", headers=headers)
+    assert (stream.status_code, "send initialize" in stream.text) == (404, True)
 
 
 async def test_who_listens_hears_what_changed_and_of_no_memory_that_is_not_theirs(

@@ -19,7 +19,7 @@ RUSSIAN = [
     "Ключ от подвала висит у соседа на втором этаже.",
     "Завтра утром мы поедем на дачу и будем сажать картошку.",
 ]
-MENDED = "memory-store models get multilingual"
+MENDED = "--embedder multilingual --get"
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_a_search_says_it_once(russian: MemoryStore) -> None:
     assert "Ключ" in answer.rows[0].preview
     (line,) = [line for line in answer.degraded if "does not read" in line]
     assert "collection 'personal'" in line
-    assert f"{MENDED}, then memory-store reindex" in line
+    assert line.command == f"memory-store reindex {russian.path} {MENDED}"
     by_words = russian.search("ключ от подвала", mode="keyword")
     assert not any("does not read" in line for line in by_words.degraded)
 
@@ -60,6 +60,8 @@ def test_a_small_collection_is_named_beside_a_large_one_that_is_read(russian: Me
     assert not [one for one in in_home.degraded if "does not read" in one]
     (check,) = [one for one in doctor_of(russian.path, russian) if one.name == "languages"]
     assert (check.state, "collection personal:" in check.detail) == ("missing", True)
+    apart = f"memory-store reindex {russian.path} --collection personal {MENDED}"
+    assert (check.remedy, line.command) == (apart, apart)
 
 
 def test_a_collection_is_measured_by_the_model_of_its_own(

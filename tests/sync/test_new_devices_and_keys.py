@@ -102,6 +102,23 @@ def test_replaced_keys_reach_the_other_device(
     assert held(store) == held(phone)
 
 
+def test_keys_that_were_replaced_before_any_exchange_reach_a_copy_of_before(
+    store: MemoryStore, phone: MemoryStore, devices: Devices, lease: str
+) -> None:
+    store.keys.rotate_root()
+    store.keys.rotate()
+    store.keys.rotate_root()
+    store.edit(lease, text="The lease ends in July.")
+    devices.sync(store)
+    (report,) = devices.sync(phone)
+    assert report.keys == "adopted"
+    assert phone.get(lease).text == "The lease ends in July."
+    assert phone.verify(full=True)["failures"] == []
+    phone.add("Written with the new keys.")
+    devices.sync(phone, store)
+    assert held(store) == held(phone)
+
+
 def test_what_a_device_wrote_before_it_had_the_new_keys_is_not_lost(
     store: MemoryStore, phone: MemoryStore, devices: Devices, lease: str
 ) -> None:

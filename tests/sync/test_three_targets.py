@@ -142,3 +142,35 @@ def test_what_is_no_copy_of_it_is_refused(
         copy_vault(make_store("other.db").path, place)
     with pytest.raises(MemoryStoreError, match=how.removesuffix("'s")):
         meet(store, place)
+
+
+def test_a_database_is_one_device_whatever_machine_meets_there(
+    store: MemoryStore, phone: MemoryStore, there: Path, tmp_path: Path
+) -> None:
+    def meet_from(machine: str, one: MemoryStore) -> int:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv("MEMORY_STORE_STATE", str(tmp_path / machine))
+            with one.open_copy(there) as other:
+                return one.sync_with_copy(other, embed=False).sent
+
+    store.add("The lease ends in June.")
+    machines = (("desk", store), ("phone", phone))
+    for _ in range(2):
+        for machine, one in machines:
+            meet_from(machine, one)
+    assert [meet_from(machine, one) for machine, one in machines] == [0, 0]
+
+
+def test_a_database_that_was_written_more_makes_no_copy_of_it_older(
+    store: MemoryStore, there: Path, key_file: Path
+) -> None:
+    meet(store, there)
+    store.lock()
+    with MemoryStore.open(there, key_file=key_file) as on_server:
+        for number in range(9):
+            on_server.add(f"Written to the database, {number}.")
+    with MemoryStore.open(store.path, key_file=key_file) as again:
+        assert again.older() is None
+        meet(again, there)
+    with MemoryStore.open(there, key_file=key_file) as on_server:
+        assert on_server.older() is None

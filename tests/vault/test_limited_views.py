@@ -41,6 +41,7 @@ OPEN_OF_A_VAULT = {
     "writing": SEALED,
     "row_tags": SEALED,
     "adopt_model": "the model that a writer of these collections brings, where there is none yet",
+    "forget_earlier_models": "names of models that no vector comes from any more",
     "add_collection": "a new collection, which is in this view from then on",
     "edit_collection": CHECKED,
     "limited_to": "a view of fewer collections",

@@ -120,7 +120,8 @@ class Copy:
     def last_folder(self) -> Path:
         """The folder of the last exchange of this copy. Raises BadInputError where it had none."""
         state, path = self.state, self.vault.path
-        if not state.folder or state.place != sync_state.place_of(path):
+        known_from = state.folder_from or state.place
+        if not state.folder or known_from != sync_state.machine_place(path):
             typed = f"memory-store sync{typed_vault(path)} FOLDER"
             raise BadInputError(f"this vault has no folder yet; name one once: {typed}", "TARGET")
         return Path(state.folder)
@@ -131,11 +132,12 @@ class Copy:
         Numbers that were given once are not given again: two changes of one number would be taken
         for one. ``seen_elsewhere``: device → the last of its changes that others have seen.
         """
-        state, place = self.state, sync_state.place_of(self.vault.path)
+        state, place = self.state, sync_state.place_of(self.vault.reader(), self.vault.path)
         behind = seen_elsewhere.get(state.device, 0) > state.number
         if not state.device or state.place != place or behind or older:
             fresh = replace(state, device=sync_state.new_device(), place=place, number=0, file=0)
-            self.save(replace(fresh, targets={}, folder=""))
+            self.save(replace(fresh, targets={}, folder="", folder_from=""))
+            self.vault.begin_copy()
 
     # -- what changed here ----------------------------------------------------------------------
 

@@ -180,7 +180,8 @@ def _leg_places(found: Found, ordinal: int) -> tuple[LegPlace, ...]:
     search, snapshot = found.search, found.search.snapshot
     everything = dict.fromkeys(search.plan.legs, max(1, snapshot.size))
     whole = fetch(replace(search, plan=replace(search.plan, depths=everything)))
-    own = search.context.indexed_with[snapshot.collection(ordinal)].fingerprint
+    own = snapshot.part_of(ordinal).earlier_model
+    own = own or search.context.indexed_with[snapshot.collection(ordinal)].fingerprint
     taken = {(o.leg, o.kind): o for o in found.fetched.lists if o.model in ("", own)}
     lists = [one for one in whole.lists if one.model in ("", own)]  # others cannot hold it
     named = {one.leg for one in lists}
@@ -206,7 +207,8 @@ def _absence(found: Found, leg: str, ordinal: int) -> str:
         return "it holds none of the words"
     if leg == "topic":
         return "it carries none of the query's words as a topic"
-    if not found.search.snapshot.windows(ordinal):
+    snapshot = found.search.snapshot
+    if not snapshot.windows(ordinal) and not snapshot.part_of(ordinal).earlier_model:
         return "it has no vector yet"
     return "not searched" if found.fetched.of("vector") is None else "not near"
 

@@ -10,6 +10,7 @@ Boundary: works on keyed hashes, vectors and ordinals; opens nothing.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ from memory_store.search.candidates import AS_CODE, Fetched, LegList, QueryModel
 from memory_store.search.legs.neighbours import lifted_coverage, neighbours_for
 from memory_store.search.query.plan import Search
 from memory_store.text.language import shows_a_language
+from memory_store.text.tokens import is_stop_word
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,7 +78,8 @@ class Evidence(Struct, frozen=True, eq=False):
     compared each; 0: none. ``fitted`` are numbers that the vault has of its own for ``model``.
     ``strange``: the query names no topic, and its words are *strange*: no memory holds them, and no
     model that embedded the query knows them. All of them are, or more than half of those of a query
-    in which no small word and no script shows a language.
+    in which no small word and no script shows a language. ``function_words`` is how many words a
+    query has that has no others, quotes nothing and names no topic; else 0.
     """
 
     ordinals: Ordinals
@@ -86,6 +89,7 @@ class Evidence(Struct, frozen=True, eq=False):
     compared_by: NDArray[np.int8] = NO_MODEL
     fitted: FusionNumbers | None = None
     strange: bool = False
+    function_words: int = 0
 
     @property
     def best_read(self) -> float:
@@ -111,7 +115,7 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
     for number, model in enumerate(fetched.models, start=1):
         listed, own = fetched.of("vector", model.scope.model), 0.0
         if listed is not None and model.query_vector is not None:
-            own = _read(model, search) * _share_embedded(model, search)
+            own = _read(model, search) * _share_embedded(model, fetched.models, search)
         if own:
             assert listed is not None
             assert model.query_vector is not None
@@ -138,7 +142,16 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
         compared_by[some],
         fitted,
         _strange(fetched, search),
+        _function_words(fetched, search),
     )
+
+
+def _function_words(fetched: Fetched, search: Search) -> int:
+    asked, topic = search.analysis, fetched.of("topic")
+    if asked.parsed.required or (topic is not None and topic.ordinals):
+        return 0
+    alone = all(is_stop_word(word, asked.language) for word in asked.keywords)
+    return len(asked.keywords) if alone else 0
 
 
 def _strange(fetched: Fetched, search: Search) -> bool:
@@ -183,13 +196,13 @@ def _by_meaning(
     search: Search,
 ) -> Values:
     """[n]: how far one model's cosines stand out; NaN for candidates without its vectors."""
-    snapshot, scope = search.snapshot, model.scope
+    scope = model.scope
     own = np.ones(len(ordinals), dtype=np.bool_)
     if not scope.whole:
-        own = snapshot.visible(scope.collections)[ordinals]
+        own = search.snapshot.visible(scope.collections)[ordinals]
     cosines = np.full(len(ordinals), np.nan)
-    cosines[own] = _cosines(listed, query, ordinals[own], search)
-    middle, spread = _usual_cosines(query, model, snapshot)
+    cosines[own] = _cosines(listed, query, ordinals[own], scope.snapshot, search)
+    middle, spread = _usual_cosines(query, model)
     above: Values = (cosines - middle) / spread
     return above
 
@@ -209,11 +222,14 @@ def _read(model: QueryModel, search: Search) -> float:
     return read * search.recipe.foreign_vector_weight if foreign else read
 
 
-def _share_embedded(model: QueryModel, search: Search) -> float:
-    """The share (0-1) of the memories searched that have vectors: while a vault is still being
-    embedded, what is near in meaning may be among those that have none."""
+def _share_embedded(model: QueryModel, models: Sequence[QueryModel], search: Search) -> float:
+    """The share (0-1) of the memories searched that have vectors, of any of the models: while a
+    vault is still being embedded, what is near in meaning may be among those that have none."""
     snapshot = search.snapshot
     lacking = snapshot.worked_out("unembedded", snapshot.unembedded)
+    for one in models:
+        held = one.scope.snapshot
+        lacking = lacking & held.worked_out("unembedded", held.unembedded)
     searched = search.analysis.mask
     if not model.scope.whole:
         searched = searched & snapshot.visible(model.scope.collections)
@@ -222,10 +238,15 @@ def _share_embedded(model: QueryModel, search: Search) -> float:
 
 
 def _cosines(
-    listed: LegList, query: NDArray[np.float32], ordinals: Ordinals, search: Search
+    listed: LegList,
+    query: NDArray[np.float32],
+    ordinals: Ordinals,
+    snapshot: Snapshot,
+    search: Search,
 ) -> Values:
-    """Each candidate's cosine, neighbours counted; NaN for those without vectors."""
-    snapshot, near = search.snapshot, neighbours_for(search)
+    """Each candidate's cosine, neighbours counted; NaN for those without vectors in ``snapshot``,
+    which has those of the model."""
+    near = neighbours_for(search)
     cosines = np.full(snapshot.size, np.nan)
     cosines[np.array(listed.ordinals, dtype=np.intp)] = listed.scores
     wanted = ordinals if near is None else near.around(ordinals)
@@ -238,11 +259,10 @@ def _cosines(
     return near.blended(cosines, search.recipe.neighbour_weights, ordinals)
 
 
-def _usual_cosines(
-    query: NDArray[np.float32], model: QueryModel, snapshot: Snapshot
-) -> tuple[float, float]:
+def _usual_cosines(query: NDArray[np.float32], model: QueryModel) -> tuple[float, float]:
     """The mean and the standard deviation of the query's cosines with the collections' windows."""
-    cosines = sampled_cosines(snapshot, query, model.scope.collections, SAMPLE)
+    scope = model.scope
+    cosines = sampled_cosines(scope.snapshot, query, scope.collections, SAMPLE)
     usual = usual_cosines(model.embedder)
     missing = max(0, FEW - len(cosines)) if usual else 0
     if len(cosines) + missing < 2:

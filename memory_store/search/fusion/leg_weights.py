@@ -41,7 +41,7 @@ def _evidence(fetched: Fetched, search: Search, model: QueryModel | None) -> Leg
     if keyword is not None and vector is not None:
         ordinals = keyword.ordinals
         if model is not None and not model.scope.whole:
-            within = search.snapshot.visible(model.scope.collections)
+            within = model.scope.mask
             ordinals = tuple(ordinal for ordinal in ordinals if within[ordinal])
         shared = agreement(ordinals, vector.ordinals)
     return LegEvidence(

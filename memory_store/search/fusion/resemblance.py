@@ -55,7 +55,7 @@ def whole_evidence(fetched: Fetched, search: Search) -> Evidence:
         first = order[compared[order]][:FIRST]
         if read and len(first) and model.query_vector is not None:
             leading, others = found.ordinals[first].tolist(), found.ordinals[compared]
-            alike = _likeness(model.query_vector, leading, others, snapshot)
+            alike = _likeness(model.query_vector, leading, others, model.scope.snapshot)
             usual, _ = usual_cosines(model.embedder) or (0.0, 1.0)
             ahead = (np.mean(alike, axis=0) - usual) / (1.0 - usual)
             features[compared, RESEMBLANCE] = read * ahead * alone[compared]

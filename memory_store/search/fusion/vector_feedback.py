@@ -33,8 +33,8 @@ def with_feedback(fetched: Fetched, search: Search, note: Fetch) -> Fetched:
     ``note`` takes how many memories gave them their direction. Vectors of two models cannot be
     added up, whatever their length.
     """
-    recipe, snapshot, index = search.recipe, search.snapshot, search.context.vector_index
-    if index is None or not any(model.query_vector is not None for model in fetched.models):
+    recipe, snapshot = search.recipe, search.snapshot
+    if not any(model.query_vector is not None for model in fetched.models):
         return fetched
     first = merge(fetched, search, recipe.feedback)
     lists, believed = [], 0
@@ -43,10 +43,10 @@ def with_feedback(fetched: Fetched, search: Search, note: Fetch) -> Fetched:
             continue
         found = (one.ordinal for one in first.pool)
         own = [o for o in found if snapshot.collection(o) in model.scope.collections]
-        moved, used = rocchio(model.query_vector, own, snapshot, recipe.feedback_beta)
+        moved, used = rocchio(model.query_vector, own, model.scope.snapshot, recipe.feedback_beta)
         believed += used
         if used:
-            lists.append(nearest("feedback", moved, index, model.scope, search))
+            lists.append(nearest("feedback", moved, model.scope, search))
     note.feedback_from = believed
     return replace(fetched, lists=deduplicated((*fetched.lists, *lists), search))
 

@@ -23,7 +23,7 @@ from memory_store.search.query.plan import Search
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from memory_store.index.snapshot import Mask
+    from memory_store.search.candidates import Scope
 
 # Of a list's best, with their neighbours: what is weaker cannot come among the first.
 LIFTED = 2_048
@@ -90,17 +90,17 @@ def blended_meaning(
     found: VectorHits,
     query: NDArray[np.float32],
     neighbours: Neighbours,
-    mask: Mask,
+    scope: Scope,
     search: Search,
 ) -> tuple[VectorHits, NDArray[np.float64]]:
     """The ``k`` hits and their neighbours, as many again as were given, by blended cosine.
 
     With each hit, which keeps its own cosine, the blended one by which they are ordered.
     """
-    k, snapshot, weights = len(found.ordinals), search.snapshot, search.recipe.neighbour_weights
+    k, snapshot, weights = len(found.ordinals), scope.snapshot, search.recipe.neighbour_weights
     wanted = np.zeros(snapshot.size, dtype=np.bool_)
     wanted[neighbours.around(found.ordinals, len(weights))] = True
-    wanted &= mask
+    wanted &= scope.mask
     wanted[found.ordinals] = False
     count = int(np.count_nonzero(wanted))
     beside = NumpyVectors(snapshot, reason="neighbours").search(query, count, wanted)

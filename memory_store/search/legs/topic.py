@@ -68,7 +68,7 @@ def _places(
     behind the :data:`NEAREST`."""
     places = np.arange(len(ordinals)) + NEAREST
     index = search.context.vector_index
-    if index is None or not len(like.vectors):
+    if index is None or like.model or not len(like.vectors):
         return places
     mask = np.zeros(search.snapshot.size, dtype=np.bool_)
     mask[ordinals] = True

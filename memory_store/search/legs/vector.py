@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
-from memory_store.index.numpy_vectors import best_windows
+from memory_store.index.numpy_vectors import NumpyVectors, best_windows
 from memory_store.index.vectors import VectorHits
 from memory_store.models.readability import unread_languages
 from memory_store.records.degraded import Code, Degraded
@@ -26,9 +26,11 @@ from memory_store.search.degraded import (
     NO_VECTOR,
     NO_VECTORS,
     REINDEX,
+    changing_lines,
     missing_model,
     named_collections,
     other_model,
+    read_it,
     unembedded_lines,
     unread_line,
 )
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
 
     from memory_store.index.snapshot import Mask
     from memory_store.index.vectors import VectorIndex
+    from memory_store.models.embedder import Embedder
 
 
 def vector_leg(search: Search) -> Fetched:
@@ -52,7 +55,8 @@ def vector_leg(search: Search) -> Fetched:
     wanted += [(variant.kind, variant.text) for variant in parsed.variants if variant.kind != "lex"]
     if not wanted and analysis.like is None:
         return Fetched(())
-    if index is None or not context.snapshot.vectors:
+    earlier = context.snapshot.earlier_models
+    if (index is None or not context.snapshot.vectors) and not earlier:
         if not context.snapshot.total or _words_decide(search):
             return Fetched(())
         command = context.fetch_model()
@@ -65,22 +69,31 @@ def vector_leg(search: Search) -> Fetched:
     searched = scopes(analysis.mask, context)
     for scope in searched if wanted else ():
         try:
-            embedder = context.embedder(scope.chooser)
+            embedder = _embedder(scope, context)
             vectors = embedder.embed_queries([text for _, text in wanted])
         except (ModelUnavailableError, ModelMismatchError) as error:
             missing[missing_model(error, scope, context)] = error
             continue
         models.append(QueryModel(embedder, scope, vectors[0] if parsed.text else None))
         lists += [
-            nearest(kind, vector, index, scope, search)
+            nearest(kind, vector, scope, search)
             for (kind, _), vector in zip(wanted, vectors, strict=True)
         ]
     if len(search.plan.legs) == 1 and missing and not models:
         raise next(iter(missing.values()))
-    alike, unlike = _like_list(index, searched, search)
+    alike, unlike = _like_list(searched, search)
     lacking = () if _words_decide(search) else unembedded_lines(analysis.mask, context)
-    unread = [line for one in models for line in _unread(one, search)]
-    return Fetched((*lists, *alike), (*missing, *unlike, *lacking, *unread), tuple(models))
+    unread = [line for one in models if not one.scope.earlier for line in _unread(one, search)]
+    changing = changing_lines(analysis.mask, context, [one.scope.model for one in models])
+    degraded = (*missing, *unlike, *lacking, *changing, *unread)
+    return Fetched((*lists, *alike), degraded, tuple(models))
+
+
+def _embedder(scope: Scope, context: SearchContext) -> Embedder:
+    if scope.earlier:
+        assert context.earlier_embedder is not None
+        return context.earlier_embedder(scope.model)
+    return context.embedder(scope.chooser)
 
 
 def _words_decide(search: Search) -> bool:
@@ -101,32 +114,48 @@ def _unread(model: QueryModel, search: Search) -> tuple[Degraded, ...]:
             model.embedder,
             named_collections(collections, context),
             languages,
-            context.typed_vault(),
+            read_it(context.typed_vault(), _named_apart(collections, context)),
         )
         for languages, collections in unread.items()
     )
 
 
+def _named_apart(collections: Sequence[str], context: SearchContext) -> list[str]:
+    """The names of collections, where there are others."""
+    names = context.collection_names
+    return [names.get(one, one) for one in collections] if len(names) > 1 else []
+
+
 def scopes(mask: Mask, context: SearchContext) -> tuple[Scope, ...]:
-    """The collections that ``mask`` lets through and that have vectors, by model."""
+    """The collections that ``mask`` lets through and that have vectors, by model.
+
+    While a collection changes its model, those of its memories that have vectors of the earlier one
+    are in a scope of that.
+    """
     snapshot = context.snapshot
     by_model: dict[str, list[str]] = {}
     for collection in dict.fromkeys(p.collection for p in snapshot.parts if p.segment.windows):
         settings = context.indexed_with.get(collection)
         model = settings.fingerprint if settings is not None else ""
         by_model.setdefault(model, []).append(collection)
-    whole = len(by_model) == 1
+    earlier = [(model, snapshot.with_vectors_of(model)) for model in snapshot.earlier_models]
+    whole = len(by_model) == 1 and not earlier
     found = []
     for model, collections in by_model.items():
         own = mask if whole else mask & snapshot.visible(collections)
         chooser = collections[0] if context.own_models.issuperset(collections) else None
         if whole or own.any():
-            found.append(Scope(model, tuple(collections), own, whole, chooser))
+            found.append(Scope(model, tuple(collections), own, whole, chooser, snapshot))
+    for model, held in earlier:
+        own = mask & ~held.worked_out("unembedded", held.unembedded)
+        if own.any():
+            collections = list(dict.fromkeys(p.collection for p in held.parts if p.segment.windows))
+            found.append(Scope(model, tuple(collections), own, False, None, held, earlier=True))
     return tuple(found)
 
 
 def _like_list(
-    index: VectorIndex, searched: Sequence[Scope], search: Search
+    searched: Sequence[Scope], search: Search
 ) -> tuple[tuple[LegList, ...], tuple[Degraded, ...]]:
     """The memories nearest to one, window by window, and what cannot be compared with it.
 
@@ -139,17 +168,17 @@ def _like_list(
     if not len(like.vectors):
         mend = f"{REINDEX}{context.typed_vault()}"
         return (), (Degraded(Code.NOT_EMBEDDED, NO_VECTOR, mend),)
-    model = context.indexed_with[like.collection].fingerprint
+    model = like.model or context.indexed_with[like.collection].fingerprint
     lines = tuple(other_model(one, context) for one in searched if one.model != model)
     scope = next((one for one in searched if one.model == model), None)
     if scope is None:
         return (), lines
-    mask = scope.mask
+    index, mask = vectors_in(scope, context), scope.mask
 
     def best(k: int) -> LegList:
         found = [index.search(vector, k, mask) for vector in like.vectors]
         hits = best_windows(
-            context.snapshot,
+            scope.snapshot,
             np.concatenate([one.ordinals for one in found]),
             np.concatenate([one.similarities for one in found]),
             np.concatenate([one.windows for one in found]),
@@ -160,17 +189,23 @@ def _like_list(
     return (enough(best, "vector", LIKE, search),), lines
 
 
-def nearest(
-    kind: str, query: NDArray[np.float32], index: VectorIndex, scope: Scope, search: Search
-) -> LegList:
-    """The vector leg's list for one query vector, among the collections of its model."""
-    near = neighbours_for(search)
+def vectors_in(scope: Scope, context: SearchContext) -> VectorIndex:
+    """The index over the vectors of a scope's model."""
+    if scope.earlier:
+        return NumpyVectors(scope.snapshot, reason="of an earlier model")
+    assert context.vector_index is not None
+    return context.vector_index
+
+
+def nearest(kind: str, query: NDArray[np.float32], scope: Scope, search: Search) -> LegList:
+    """The vector leg's list for one query vector, among the memories of its model."""
+    near, index = neighbours_for(search), vectors_in(scope, search.context)
 
     def best(k: int) -> LegList:
         found = index.search(query, k, scope.mask)
         evidence: NDArray[np.floating] = found.similarities
         if near is not None and len(found.ordinals):
-            found, evidence = blended_meaning(found, query, near, scope.mask, search)
+            found, evidence = blended_meaning(found, query, near, scope, search)
         return _listed(kind, found, evidence, scope.model)
 
     return enough(best, "vector", kind, search)

@@ -34,6 +34,7 @@ class Likeness(Struct, frozen=True, eq=False):
 
     ``terms`` are its most telling words, ``topics`` its topics, each a group of one hash of its
     ``collection``; ``vectors`` float32 [n, dimensions] are its windows, none if it has no vectors.
+    ``model`` is the fingerprint of an earlier model, where they come from one; else empty.
     """
 
     ordinal: int
@@ -41,6 +42,7 @@ class Likeness(Struct, frozen=True, eq=False):
     terms: tuple[HashGroup, ...]
     topics: tuple[TopicGroup, ...]
     vectors: npt.NDArray[np.float32]
+    model: str = ""
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -56,12 +58,15 @@ def likeness(snapshot: Snapshot, memory_id: str) -> Likeness:
     if ordinal is None:
         raise unknown(memory_id)
     collection = snapshot.collection(ordinal)
+    model = snapshot.part_of(ordinal).earlier_model
+    held = snapshot.with_vectors_of(model) if model else snapshot
     return Likeness(
         ordinal=ordinal,
         collection=collection,
         terms=tuple({collection: [key]} for key in telling_terms(snapshot, ordinal)),
         topics=tuple({collection: [topic]} for topic in topics_of(snapshot, ordinal)),
-        vectors=spread(snapshot.document_vectors(ordinal), MOST_WINDOWS),
+        vectors=spread(held.document_vectors(ordinal), MOST_WINDOWS),
+        model=model,
     )
 
 

@@ -58,6 +58,10 @@ _GREETING = f"""
 """Whose rows the session is about; and what was committed survives, however the server is set."""
 _STILL = f"select vault::text, format, pg_is_in_recovery() from {BASE}.vaults where name = %s"
 _ONE_MAKER = "select pg_advisory_xact_lock(hashtext('memory_store'))"  # of tables, at a time
+_DATABASE = """
+    select oid, has_function_privilege('pg_control_system()', 'execute') from pg_database
+    where datname = current_database()
+"""
 BEHIND_SECONDS = 2.0  # that a standby may take until it has what was read before
 LOOK_AGAIN = 0.05  # seconds
 AT_ONCE = 250  # memories that are fetched together for a mirror
@@ -247,6 +251,15 @@ class PostgresStorage(Storage):
         """How much room the vault's rows take, without indexes and what is dead."""
         sizes = (f"(select coalesce(sum(pg_column_size(t)), 0) from {t} t)" for t in COLUMNS)
         return int(self._ask(f"select {' + '.join(sizes)}")[0])
+
+    def place(self) -> str:
+        """The vault in its database, whatever that is called by whom. A database that was restored
+        elsewhere is another; where a role may not tell them apart, the address has to do."""
+        database, may = self._ask(_DATABASE)
+        if not may:
+            return ""
+        (server,) = self._ask("select system_identifier from pg_control_system()")
+        return f"{server} {database} {self._link.about}"
 
     def take_name(self, target: Path) -> None:
         assert isinstance(target, Address)

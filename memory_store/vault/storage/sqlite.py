@@ -230,6 +230,10 @@ class Storage:
         """Whether it holds a vault."""
         return self.engine.has(SETTINGS_TABLE)
 
+    def place(self) -> str:
+        """What says where the vault stands, wherever it is opened from. Empty: its path does."""
+        return ""
+
     def take_name(self, target: Path) -> None:
         """Be the vault of that name from now on: a file is renamed by the caller."""
         self.erase_traces()
