@@ -162,7 +162,8 @@ def imported(opened: Opened, job: ImportJob) -> ImportReport:
     if not wanted.dry_run and not job.embedded_later:
         from memory_store.session.reindex import UNHURRIED, complete
 
-        complete(vault, UNHURRIED, COMPLETED_SECONDS)
+        with suppress(LockedError):  # what was imported is written, and the report says so
+            complete(vault, UNHURRIED, COMPLETED_SECONDS)
     unread = _unread_lines(models, vault)
     return replace(report, degraded=(*report.degraded, *models.degraded, *map(str, unread)))
 

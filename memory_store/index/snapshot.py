@@ -407,7 +407,11 @@ class Snapshot:
 
     def document_vectors(self, ordinal: int) -> npt.NDArray[np.float32]:
         """The document's vectors, float32 [windows, dimensions] of length 1 (a copy)."""
-        return unit_rows(self.stored_vectors(ordinal))
+        stored = self.stored_vectors(ordinal)
+        rows = unit_rows(stored)
+        if stored.flags.writeable:  # what a shard sent is not
+            stored.fill(0)  # freed memory keeps what stood in it, past a lock
+        return rows
 
     def stored_vectors(self, ordinal: int) -> npt.NDArray[np.float16]:
         """The document's vectors bit by bit as they are kept, float16 [windows, dimensions]."""
