@@ -109,7 +109,7 @@ plots: $(VENV)/.test ## draw docs/figures/speed.json, which make bench ARGS="--j
 	$(BIN)/python docs/scripts/draw_speed.py
 
 proofs: $(VENV)/.test ## the proofs of docs/trust/security.md, at their full counts (VECTORS=folder: Wycheproof too)
-	PROOFS=full $(BIN)/python -m pytest -v -rs -n 2 --dist worksteal --durations=10 -m "not soak" tests/proofs tests/test_keeping.py $$(grep -rlE 'mark\.sampled|AT_ONE_SIZE' tests --include='test_*.py') $(ARGS)
+	PROOFS=full $(BIN)/python -m pytest -v -rs -n 2 --dist worksteal --durations=10 -m "not soak" tests/proofs tests/measuring tests/test_keeping.py $$(grep -rlE 'mark\.sampled|AT_ONE_SIZE' tests --include='test_*.py') $(ARGS)
 
 fuzz: $(VENV)/.test ## fuzz the parsers of what strangers send: make fuzz SECONDS=120 (for each)
 	@$(INSTALL) --group fuzz
