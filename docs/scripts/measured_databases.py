@@ -29,7 +29,11 @@ def ratios() -> str:
 
 def _in_a_file(found: list[dict[str, Any]]) -> str:
     """What it cost a vault in a file that there is another place for one."""
-    told = (f"{one['work']} {_bold(one['ratio'], MOST_IN_A_FILE)}" for one in found)
+    told = (
+        f"{one['work']} {_bold(one['ratio'], MOST_IN_A_FILE)} "
+        f"(half of the turns {one['low']:.2f} to {one['high']:.2f})"
+        for one in found
+    )
     return (
         "\nA vault in a file takes so many times the processor time that it took before there were "
         f"others (target {MOST_IN_A_FILE}): {'; '.join(told)}."
