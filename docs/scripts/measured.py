@@ -16,8 +16,6 @@ FOLDER = Path(__file__).parents[1] / "figures"
 FIGURES = FOLDER / "quality.json"
 MULTILINGUAL = FOLDER / "quality-multilingual.json"
 TUNING = FOLDER / "tuning.json"
-TUNING_MULTILINGUAL = FOLDER / "tuning-multilingual.json"
-EXTRAS = FOLDER / "extras.json"
 LIKENESS = FOLDER / "likeness.json"
 LEAKAGE = FOLDER / "leakage.json"
 AFTER_LOCK = FOLDER / "after_lock.json"
@@ -204,21 +202,6 @@ def _brought(one: Figures) -> tuple[str, ...]:
 
 def _on_set(name: str, brought: float) -> str:
     return f"{NAMES[name]} {brought:+.3f}"
-
-
-def extras() -> str:
-    """What switches beside the features bring, set by set."""
-    sets: Figures = json.loads(EXTRAS.read_text("utf-8"))
-    heads = [*next(iter(sets.values()))]
-    rows = [
-        _row(NAMES[name], [_bold_unless_chance(*pair) for pair in found.values()])
-        for name, found in sets.items()
-    ]
-    return "\n".join([_row("", heads), "|---" + "|--:" * len(heads) + "|", *rows])
-
-
-def _bold_unless_chance(difference: float, p: float) -> str:
-    return f"**{difference:+.3f}**" if p < 0.05 else f"{difference:+.3f}"
 
 
 def reliability(path: Path = TUNING) -> str:
