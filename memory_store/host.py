@@ -47,7 +47,7 @@ from memory_store.records.code import (
     Dependant,
     SymbolAnswer,
 )
-from memory_store.records.degraded import Code, Degraded
+from memory_store.records.degraded import Code, as_schema
 from memory_store.records.explanation import Account, Stages, Verdict
 from memory_store.records.request import NO, YES
 from memory_store.records.visibility import ForSearchers, InPart, shown_to_searchers

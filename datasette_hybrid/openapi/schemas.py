@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from memory_store.host import NO, RECIPES, YES, Degraded, shown_to_searchers
+from memory_store.host import NO, RECIPES, YES, as_schema, shown_to_searchers
 from memory_store.records import (
     Decision,
     ExistsRequest,
@@ -69,7 +69,7 @@ class Described:
     def __init__(self, whats: Iterable[What]) -> None:
         records = [one for what in whats for one in _alternatives(what)]
         found, self.components = msgspec.json.schema_components(
-            records, schema_hook=_of_degraded, ref_template="#/components/schemas/{name}"
+            records, schema_hook=as_schema, ref_template="#/components/schemas/{name}"
         )
         self._schemas = dict(zip(records, found, strict=True))
         for name, schema in self.components.items():
@@ -119,13 +119,6 @@ def nullable(schema: Schema) -> Schema:
         return {"anyOf": [schema, {"type": "null"}]}
     null = {"type": "null"}
     return {**schema, "anyOf": [*(one for one in schema["anyOf"] if one != null), null]}
-
-
-def _of_degraded(kind: type) -> Schema:
-    """A line of ``degraded`` is sent as a string; the error tells msgspec of another kind."""
-    if kind is Degraded:
-        return {"type": "string"}
-    raise NotImplementedError
 
 
 def parameter(name: str, schema: Schema, description: str) -> Schema:

@@ -47,6 +47,7 @@ from memory_store.errors import (
     MemoryStoreError,
     NotFoundError,
 )
+from memory_store.records.degraded import as_schema
 
 
 class Tool(Struct, frozen=True):
@@ -180,19 +181,12 @@ def _schema(record: type[Struct]) -> dict[str, Any]:
 def _of_record(record: type[Struct], own: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of an answer, with what its record says of those that it takes. What is a record
     itself is an answer of its own."""
-    _, components = msgspec.json.schema_components([record], schema_hook=_line)
+    _, components = msgspec.json.schema_components([record], schema_hook=as_schema)
     theirs = components[record.__name__]["properties"]
     return {
         name: said if "$ref" in str(said) else theirs.get(NAMED.get(name, name), said)
         for name, said in own.items()
     }
-
-
-def _line(kind: type) -> dict[str, Any]:
-    """A string that knows more is a string; the error tells msgspec of another kind."""
-    if issubclass(kind, str):
-        return {"type": "string"}
-    raise NotImplementedError
 
 
 def _without_null(schema: Any) -> Any:

@@ -22,8 +22,9 @@ import numpy.typing as npt
 
 from memory_store.index.columns import Array
 from memory_store.index.layout import inverse_lengths, packed_signs, widened
+from memory_store.index.sample import Sample
 from memory_store.index.shard_questions import Cosines, WindowCosines
-from memory_store.index.snapshot import Mask, Part, Sample, Snapshot
+from memory_store.index.snapshot import Mask, Part, Snapshot
 from memory_store.index.vectors import VectorHits
 
 EXACT_UP_TO = 20_000  # vectors; above, bits are scanned first

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import threading
 import uuid
-import weakref
 from bisect import bisect_right
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -20,13 +19,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from memory_store.index.layout import (
-    Segment,
-    inverse_lengths,
-    unit_rows,
-    widened,
-    without_vectors,
-)
+from memory_store.index.layout import Segment, unit_rows, without_vectors
+from memory_store.index.sample import Sample
 from memory_store.index.shard_questions import Shards, Vectors
 from memory_store.index.topics import TopicGroup, with_topic_or_below
 from memory_store.records import DONE_SUFFIX
@@ -491,37 +485,6 @@ class Snapshot:
         wanted = {*types, *(name + DONE_SUFFIX for name in types)}
         chosen = np.array([name in wanted for name in self.types] or [False], dtype=bool)
         return chosen[self.type_codes]
-
-
-class Sample:
-    """Windows of some collections, ready to be compared with one query after another.
-
-    Overwritten when it is let go: freed memory keeps what stood in it, past a lock.
-    """
-
-    def __init__(
-        self, of: tuple[int, frozenset[str], int], taken: Iterable[npt.NDArray[np.float16]]
-    ) -> None:
-        """``of`` says which windows: their dimensions, their collections, how many at most.
-        ``taken`` are copies of them, which are overwritten."""
-        self.of = of
-        pieces = [np.zeros((0, of[0]), np.float16), *taken]
-        together = np.concatenate(pieces)
-        self._rows = widened(together)
-        self._lengths = inverse_lengths(self._rows)
-        for one in (*pieces, together):
-            one.fill(0)
-        weakref.finalize(self, self._rows.fill, 0)
-
-    def cosines(self, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """float32 [n]: those of a query of length 1."""
-        found: npt.NDArray[np.float32] = np.einsum("ij,j->i", self._rows, query)
-        found *= self._lengths
-        return found
-
-    def wipe(self) -> None:
-        """Overwrite it now."""
-        self._rows.fill(0)
 
 
 def id_texts(ids: bytes) -> Iterator[str]:

@@ -282,7 +282,7 @@ def test_doctor_starts_the_entry_as_the_assistant_would_and_searches(
     assert {(one.actor, one.surface) for one in store.trail.events()} == {
         ("assistant codex", "trial")
     }
-    assert Trail(store, "codex").last_came() == "", "nobody asked it anything"
+    assert Trail(store, "codex").last_came() == "", "a trial is no visit"
 
 
 def test_doctor_says_at_which_step_an_entry_fails_and_what_mends_it(
