@@ -370,24 +370,25 @@ def test_a_memory_leads_to_the_next_result_and_shows_what_was_found(
 ) -> None:
     page.goto(f"{open_address}{NOTES}?q=tomatoes&limit=2")
     names = titles(page)
-    page.locator(".hy-result h2 a").first.click()
+    with another_page(page):
+        page.locator(".hy-result h2 a").first.click()
     following = page.get_by_role("link", name="Next result")
-    following.wait_for()
     assert page.get_by_role("link", name="Previous result").count() == 0
     found = [one.lower() for one in page.locator("article mark").all_inner_texts()]
     assert "tomatoes" in found
-    page.keyboard.press("j")
+    with another_page(page):
+        page.keyboard.press("j")
     page.get_by_role("heading", name=names[1], level=1).wait_for()
-    following.wait_for()
-    following.click()  # the first of the next page
-    page.get_by_role("link", name="Previous result").wait_for(state="detached")
+    with another_page(page):
+        following.click()  # the first of the next page
+    assert page.get_by_role("link", name="Previous result").count() == 0
     third = page.locator("h1").inner_text()
     assert third not in names
     page.go_back()
     page.get_by_role("link", name="Previous result").wait_for()
-    page.keyboard.press("k")
+    with another_page(page):
+        page.keyboard.press("k")
     page.get_by_role("heading", name=names[0], level=1).wait_for()
-    following.wait_for()  # the script is there, too
     page.keyboard.press("Escape")
     page.locator("#hy-answer").wait_for()
     assert titles(page) == names
