@@ -17,6 +17,7 @@ from memory_store.processes import Stream, receive_bytes, send_bytes
 from memory_store.records import SearchRequest, SearchResponse
 from memory_store.scopes import Limits
 
+
 class Question(Struct, frozen=True):
     """A search: in which views, by which of the store's methods, and what is asked."""
 

@@ -334,9 +334,7 @@ def _check_follows(
         if theirs is None:
             continue
         try:
-            check_roots(
-                one.vault, (before.rank[0], theirs.root), head.roots, (head.rank[0], root)
-            )
+            check_roots(one.vault, (before.rank[0], theirs.root), head.roots, (head.rank[0], root))
         except TamperedError as error:
             raise TamperedError(f"{one.named}, beside {other.named}: {error}") from None
         finally:
