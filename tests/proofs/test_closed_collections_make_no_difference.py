@@ -13,6 +13,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,40 @@ def much(store: MemoryStore, diary: str) -> None:
     store.searches.save("alice", "boiler", SearchRequest(query="boiler"))
 
 
+def sealed(store: MemoryStore, diary: str, *, otherwise: bool) -> None:
+    """Memories of the same stems, types and times, of which all that only a reader learns differs."""
+    there: dict[str, Any] = {"collection": diary, "created": MOMENT, "updated": MOMENT}
+    said = (
+        ("The boilers leak: they were heated", "the boiler leaked; they were heating"),
+        ("Secretive planning, divorces", "SECRETIVE plans! divorce?"),
+        ("def parse(x):\n    return x\n", "def parse(x):\n\n\n    return x\n"),
+    )
+    drafts = []
+    for number, pair in enumerate(said):
+        kind = {"type": "code"} if number == 2 else {"type": "task" if number else "note"}
+        drafts.append(
+            MemoryDraft(
+                pair[otherwise],
+                id=THEIRS[number],
+                title=("Boiler", "boilers")[otherwise and number < 2],
+                ref=("letters/lawyer.py", "letters/gas.py")[otherwise],
+                metadata={
+                    "by": ("ann", "mallory")[otherwise],
+                    "due": ("2026-02-01", "")[otherwise],
+                },
+                valid_to=("2999-02-01", "2999-01-01")[otherwise],
+                parent=(OURS[0], OURS[1])[otherwise],
+                **kind,
+                **there,
+            )
+        )
+    store.add_many(drafts, embed=False)
+    store.add("A gone boiler", id=THEIRS[8], **there)
+    if otherwise:
+        store.edit(THEIRS[8], text="the gone boilers")
+    store.delete(THEIRS[8])
+
+
 def addresses(diary: str, team: str) -> Iterator[str]:
     """Every address of the plugin, of what is hers and of what is not."""
     for pattern, _ in routes():
@@ -188,7 +223,12 @@ CALLED_TO_WRITE: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 async def seen(
-    filled: Filled, serve: Serve, folder: Path, fill_diary: Callable[..., None] | None, role: str
+    filled: Filled,
+    serve: Serve,
+    folder: Path,
+    fill_diary: Callable[..., None] | None,
+    role: str,
+    diary_role: str = "",
 ) -> list[tuple[str, int, str]]:
     """All that Mallory is answered, in an order that does not depend on the world."""
     folder.mkdir()
@@ -202,6 +242,8 @@ async def seen(
             diary = store.collections.create("diary").id
             fill_diary(store, diary)
             store.collections.change_members(diary, {"alice": "owner"})
+            if diary_role:
+                store.collections.change_members(diary, {"mallory": diary_role})
         store.collections.change_members(team, {"alice": "owner", "mallory": role})
     served = await serve(path, options={"notes": {"key-file": str(filled.key_file)}})
     mallory, alice, answers = served.by("mallory"), served.by("alice"), []
@@ -269,3 +311,25 @@ async def test_what_a_closed_collection_holds_is_in_no_answer_to_others(
     none = await seen(filled, serve, tmp_path / "none", None, role)
     for mine, theirs, alone in zip(one, other, none, strict=True):
         assert mine == theirs == alone
+
+
+@pytest.mark.sampled(1)
+async def test_what_only_a_reader_learns_is_in_no_answer_to_who_may_search_there(
+    filled: Filled, serve: Serve, tmp_path: Path
+) -> None:
+    """Also where she may read another collection, and asks both at once."""
+    pytest.importorskip("mcp", reason="the extra mcp is not installed")
+    one, other = [
+        await seen(
+            filled,
+            serve,
+            tmp_path / str(otherwise),
+            partial(sealed, otherwise=otherwise),
+            "writer",
+            "searcher",
+        )
+        for otherwise in (False, True)
+    ]
+    assert any(THEIRS[0] in text for _, status, text in one if status == 200)
+    for mine, theirs in zip(one, other, strict=True):
+        assert mine == theirs
