@@ -34,6 +34,7 @@ from ..vaults.vault import Vault
 
 STATES = ("running", "done", "stopped", "locked", "failed")
 KEPT_JOBS = 20  # of one vault: results of those that are over
+UPLOADS = 4  # that arrive for one vault at once, each in memory, and each of another actor
 SHOWN = 500  # failures and skips of one job in its JSON
 SERVER_STOPPED = "the server was stopped; what was imported before stays"
 STOPPED_UNASKED = "no answer came whether you may still write; what was imported before stays"
@@ -223,31 +224,42 @@ class Jobs:
 
     def __init__(self) -> None:
         self._jobs: dict[str, list[Job]] = {}
-        self._receiving: set[str] = set()
+        self._receiving: set[tuple[str, str | None, bool]] = set()
         self._lock = threading.Lock()
 
     @contextmanager
     def receiving(self, vault: Vault) -> Iterator[None]:
-        """Keep a vault's one place for an import while its files arrive. Raises ConflictError."""
+        """Keep an actor's place while files arrive: who sends slowly keeps no other from sending.
+
+        Raises ConflictError.
+        """
+        known = asker.get()
+        mine = vault.database, known.actor_id, vault.database in known.sessions
         with self._lock:
-            running = any(job.running for job in self._jobs.get(vault.database, ()))
-            if running or vault.database in self._receiving:
-                raise ConflictError("another import is running: wait for it, or stop it")
-            self._receiving.add(vault.database)
+            self._refuse_beside_another(vault)
+            others = sum(place[0] == vault.database for place in self._receiving)
+            if mine in self._receiving or others >= UPLOADS:
+                raise ConflictError("another upload is on its way: wait until it has arrived")
+            self._receiving.add(mine)
         try:
             yield
         finally:
             with self._lock:
-                self._receiving.discard(vault.database)
+                self._receiving.discard(mine)
+
+    def _refuse_beside_another(self, vault: Vault) -> None:
+        if any(job.running for job in self._jobs.get(vault.database, ())):
+            raise ConflictError("another import is running: wait for it, or stop it")
 
     def begin(
         self, vault: Vault, grants: Grants, request: ImportRequest, files: Sequence[Found]
     ) -> Job:
-        """Start an import, its place being kept: see :meth:`receiving`.
+        """Start an import. Raises ConflictError where another one is running.
 
         It is listed once it has a thread: without one it would be running for ever.
         """
         with self._lock:
+            self._refuse_beside_another(vault)
             known = self._jobs.setdefault(vault.database, [])
             job = Job(vault, grants, request, len(files))
             background.begin("hybrid-import", lambda: job.run(files))

@@ -147,7 +147,9 @@ class Vault:
         known = asker.get()
         whole = scope == EVERYTHING or known is NO_ASKER
         disclosed = EVERYTHING if whole else known.on(self.database).decrypt
-        writer = secrets.token_urlsafe(16) if known.actor_id is None else f"actor {known.actor_id}"
+        visits = known.actor_id is None
+        asked_by = "visitor" if visits else f"actor {known.actor_id}"
+        writer = secrets.token_urlsafe(16) if visits else asked_by
         if self._rests_now():
             self.open_configured()
         with self._held():
@@ -155,7 +157,12 @@ class Vault:
             if counts:
                 self._hours.use()
             return store.limited_to(
-                scope, creating=creating, readable=readable, disclosed=disclosed, writer=writer
+                scope,
+                creating=creating,
+                readable=readable,
+                disclosed=disclosed,
+                writer=writer,
+                asker=asked_by,
             )
 
     def _present(self) -> MemoryStore:
