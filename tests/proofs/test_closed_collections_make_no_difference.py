@@ -107,7 +107,7 @@ def much(store: MemoryStore, diary: str) -> None:
 
 
 def sealed(store: MemoryStore, diary: str, *, otherwise: bool) -> None:
-    """Memories of the same stems, types and times, of which all that only a reader learns differs."""
+    """Memories of the same stems, types and times; all that only a reader learns differs."""
     there: dict[str, Any] = {"collection": diary, "created": MOMENT, "updated": MOMENT}
     said = (
         ("The boilers leak: they were heated", "the boiler leaked; they were heating"),
