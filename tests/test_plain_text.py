@@ -85,6 +85,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
         ("cat a |\nless, or |x|", "cat a\nless, or |x|"),
         ("One.\n\n---\n\nTwo.", "One.\n\nTwo."),
         ("One.\n\n![[map.png]]\n\n%% later %%\n\nTwo.", "One.\n\nTwo."),
+        ("![[map.png]]\n\n\tOne.", "\tOne."),
         ("snake_case_name, 2*3*4 and x * y", "snake_case_name, 2*3*4 and x * y"),
         ("#hashtag stays", "#hashtag stays"),
         (
