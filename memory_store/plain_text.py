@@ -49,7 +49,7 @@ CUT_LINK = re.compile(
 QUOTE = re.compile(r"^ {0,3}(?:>[ \t]?){1,9}(?:\[!\w{1,40}\][-+]?[ \t]*)?", re.MULTILINE)
 COMMENT = re.compile(r"<!--.{0,2000}?-->|%%.{0,2000}?%%", re.DOTALL)
 CODE = re.compile(
-    r"^ {0,3}(?P<fence>```|~~~)[^`\n]*\n(?P<block>(?:(?! {0,3}(?P=fence)).*(?:\n|\Z))*)"
+    r"^ {0,3}(?P<fence>`{3,20}|~{3,20})[^`\n]*\n(?P<block>(?:(?! {0,3}(?P=fence)).*(?:\n|\Z))*)"
     r"(?: {0,3}(?P=fence).*(?:\n|\Z))?"
     r"|(?<!`)(?P<ticks>``?)(?P<inline>[^`\n]{1,200})(?P=ticks)(?![`_])",
     re.MULTILINE,

@@ -192,6 +192,14 @@ def test_each_code_block_is_looked_at_a_few_times_however_many_there_are() -> No
         assert 0 < looks <= 20 * blocks
 
 
+def test_a_longer_fence_holds_shorter_ones() -> None:
+    for fence in ("````", "~~~~~"):
+        inner = "```md\n*as it is*\n```\n"
+        assert without_marks(f"One.\n\n{fence}md\n{inner}{fence}\n*Two*", ())[0] == (
+            f"One.\n\n{inner}Two"
+        )
+
+
 def test_code_keeps_its_empty_lines_and_around_it_one_is_left() -> None:
     text, marks = without_marks("One.\n\n\n\n```\na\n\n\n\nb\n```\n\n\n\nTwo.", [(26, 29)])
     assert text == "One.\n\na\n\n\n\nb\n\nTwo."
