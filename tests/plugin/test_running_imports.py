@@ -27,6 +27,20 @@ from .conftest import ALLOW, Filled, Serve, Served, plain_datasette
 from .uploads import BEARER, MANY, NOTES, Held, ended, form, imported, links, page_of, post
 
 
+async def test_who_imports_for_long_keeps_no_other_from_importing(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanda, root, held = served.by("wanda"), served.by("root"), Held(monkeypatch, at=5)
+    long = (await post(wanda, MANY)).json()["job"]
+    await held.wait()
+    monkeypatch.setattr(import_jobs, "KEPT_JOBS", 2)
+    for _ in range(3):
+        assert (await imported(root, NOTES))["state"] == "done"
+    assert (await post(wanda, NOTES)).status_code == 409
+    held.release.set()
+    assert (await ended(wanda, long))["imported"] == len(MANY)
+
+
 async def test_its_page_lists_exactly_what_it_wrote(served: Served) -> None:
     root, notes = served.by("root"), {**NOTES, "nameless.txt": b"No heading in here.\n\nMore."}
     first = await imported(root, notes, topics="work")
