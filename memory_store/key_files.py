@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memory_store.crypto.keys import SecretKey, encode_key_file
 from memory_store.errors import BadInputError
-from memory_store.paths import home_path, make_private_file
+from memory_store.paths import home_path, make_private_file, real_path
 
 KEY_FILE_LIMIT = 256  # bytes: one line of base64 is 44; more is not a key file
 
@@ -54,7 +54,7 @@ def made_key_file(path: str | Path, database: Path) -> Path:
 
 def refuse_beside(file: Path, database: Path, what: str = "key file") -> None:
     """Raise BadInputError for a key in the folder of the vault that it opens."""
-    if file.resolve().parent == database.resolve().parent:
+    if real_path(file).parent == real_path(database).parent:
         raise BadInputError(
             f"{what} {file} lies in the folder of {database}: a copy of that folder has the "
             "other. Keep it elsewhere, for example in ~/.config/memory-store",

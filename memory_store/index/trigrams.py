@@ -32,6 +32,7 @@ AT_ONCE = 1 << 22  # bytes of rows merged at a time: unpacked they take twenty t
 MOST_ASKED = 64  # of one literal: so many in a row leave few documents
 _MORE, _LOW = 0x80, 0x7F  # a number in bytes of 7 bits, low ones first: the last is below 128
 _MOST_BYTES = 5  # for 32 bits
+_ROW_BITS, _ROW = np.uint64(32), np.uint64(2**32 - 1)
 
 
 class Grams(Struct, frozen=True, array_like=True):
@@ -180,8 +181,8 @@ def _joined(pieces: Sequence[_Piece], written: npt.NDArray[np.bool_]) -> Trigram
 
 def _piece(keys: Hashes, rows: Rows) -> _Piece:
     """From loose pairs: document ``rows[i]`` holds ``keys[i]``, each pair being there once."""
-    order = np.lexsort((rows, keys))
-    keys, rows = keys[order], rows[order]
+    both = np.sort((keys.astype(np.uint64) << _ROW_BITS) | rows.astype(np.uint64))
+    keys, rows = (both >> _ROW_BITS).astype(np.uint32), (both & _ROW).astype(np.int64)
     firsts = np.flatnonzero(np.diff(keys, prepend=keys[:1] + 1)) if len(keys) else rows
     gaps = np.diff(rows, prepend=0)
     gaps[firsts] = rows[firsts]
@@ -191,12 +192,13 @@ def _piece(keys: Hashes, rows: Rows) -> _Piece:
 
 def _packed(numbers: Rows) -> tuple[Bytes, npt.NDArray[np.int64]]:
     """Numbers below 2 ** 32 in bytes of 7 bits, and where each one ends."""
+    longest = max(1, -(-int(numbers.max(initial=0)).bit_length() // 7))
     lengths = np.ones(len(numbers), np.int64)
-    for bits in range(7, 32, 7):
-        lengths += numbers >= 1 << bits
+    for place in range(1, longest):
+        lengths += numbers >= 1 << (7 * place)
     ends = np.cumsum(lengths)
     packed = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
-    for place in range(_MOST_BYTES):
+    for place in range(longest):
         there = lengths > place
         digit = (numbers[there] >> (7 * place)) & _LOW
         digit[lengths[there] > place + 1] |= _MORE

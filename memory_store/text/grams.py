@@ -46,7 +46,9 @@ def _folded(character: str) -> str:
 def distinct(numbers: npt.NDArray[Unsigned]) -> npt.NDArray[Unsigned]:
     """The distinct numbers, ascending; sorting is the fastest way to them."""
     found = np.sort(numbers)
-    kept: npt.NDArray[Unsigned] = found[np.diff(found, prepend=found[:1] + 1) != 0]
+    new = np.ones(len(found), np.bool_)
+    np.not_equal(found[1:], found[:-1], out=new[1:])
+    kept: npt.NDArray[Unsigned] = found[new]
     return kept
 
 

@@ -156,12 +156,12 @@ class _Words(Struct, frozen=True):
             if not (is_stop_word(first, language) or is_stop_word(word[cut:], language))
         ]
         counts = self.held([one for pair in pairs for one in pair])
-        found = [pair for pair in pairs if counts[pair[0]] and counts[pair[1]]]
 
-        def merit(pair: tuple[str, str]) -> tuple[int, bool]:
+        def merit(pair: Sequence[str]) -> tuple[int, bool]:
             return counts[pair[0]] * counts[pair[1]], self._spelled(pair[0])
 
-        return " ".join(max(found, key=merit)) if found else ""
+        best = max(pairs, key=merit, default=())
+        return " ".join(best) if best and merit(best)[0] else ""
 
     def _compounds(self, word: str, language: str) -> str:
         """The held words that are made of one and of another that is held."""
