@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 import sys
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from ..permissions.sessions import Sessions
 from . import opening
 from .file_stamps import same_file, stamp
 from .hours import Hours
-from .questions import Pairs, Questions
+from .questions import Pairs, Questions, Who
 from .server import Server
 from .upkeep import Upkeep
 from .views import Views
@@ -206,7 +206,7 @@ class Vault:
                     why = "another vault stands in its place" if exchanged else SUPERSEDED
                     self._wipe(why, exchanged=exchanged)
 
-    def keep_question(self, scope: Scope, by: Hashable, asked: Pairs) -> str | None:
+    def keep_question(self, scope: Scope, by: Who, asked: Pairs) -> str | None:
         """A name for a private search, until the lock. Counts as a use of the vault by the asker.
 
         Raises :class:`LockedError`.
