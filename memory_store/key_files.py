@@ -14,8 +14,8 @@ from memory_store.errors import BadInputError
 from memory_store.paths import home_path, make_private_file, real_path
 
 LOST = (
-    ". If yours is lost, leave it out: the recovery code opens the vault, typed in a terminal where "
-    "the passphrase is asked for"
+    ". If yours is lost, leave it out: the recovery code opens the vault, typed in a terminal "
+    "where the passphrase is asked for"
 )
 KEY_FILE_LIMIT = 256  # bytes: one line of base64 is 44; more is not a key file
 
