@@ -11,7 +11,7 @@ from memory_store.records import search_request
 from memory_store.search.context import SearchContext
 from memory_store.search.query.analysis import analyse
 from memory_store.search.query.language import parse
-from memory_store.text.identifiers import CODE, path_terms
+from memory_store.text.identifiers import CODE, file_name, path_terms
 from memory_store.text.tokens import term, terms
 
 
@@ -36,6 +36,9 @@ class PlainKeywords:
             title, body = terms(memory.title, language), terms(memory.text, language)
             if language == CODE:
                 body = [*body, *path_terms(memory.source, memory.ref)]
+            else:
+                named = terms(file_name(memory.ref), language)
+                body = [*body, *{*named}.difference(title, body)]
             columns = [" ".join(_token(language, stem) for stem in one) for one in (title, body)]
             self._fts.execute("insert into plain values (?, ?, ?)", (memory.id, *columns))
         self._fts.execute("create virtual table words using fts5vocab(plain, row)")

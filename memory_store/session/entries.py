@@ -36,7 +36,7 @@ from memory_store.session.source_parts import (
 from memory_store.text.canonical import normalise_topic
 from memory_store.text.chunks import Span, passages, windows
 from memory_store.text.grams import distinct
-from memory_store.text.identifiers import CODE, path_terms
+from memory_store.text.identifiers import CODE, file_name, path_terms
 from memory_store.text.language import detect_language
 from memory_store.text.links import links, links_of_fields
 from memory_store.text.spelling import spelled_words
@@ -72,7 +72,7 @@ def _spelled(memory: Memory, analysed: Analysed) -> Struct | Raw:
     if analysed.source is not None:
         names = analysed.source.names
         return Spelled(names.terms[: names.spelled])
-    return Spelled([*spelled_words(f"{memory.title}\n{memory.text}")])
+    return Spelled([*spelled_words(f"{memory.title}\n{memory.text}\n{file_name(memory.ref)}")])
 
 
 def _outline(memory: Memory, analysed: Analysed) -> Struct | Raw:
@@ -258,7 +258,7 @@ def entry_of(
     """The index entry of a memory, analysed as in ``language``, without vectors.
 
     ``kinds`` of facts are in that of source code (``None``: all), as it was made when there were no
-    others.
+    others; then the name of its file was not in that of a note either.
     """
     none = Windows((), np.empty((0, 0), np.float32))
     return _entry(item, TermHashes(blinder), none, language, source_parts, kinds=kinds)
@@ -344,6 +344,9 @@ def _entry(
         words = [hashes.of(terms(text, language), language) for text in (memory.title, memory.text)]
         pairs = hashes.pairs(np.concatenate(words), len(words[0]))
         title, body = map(TermCounts.of, words)
+        if kinds is None and (named := file_name(memory.ref)):
+            known = hashes.of(terms(named, language), language)
+            body = body.and_once(np.setdiff1d(known, np.concatenate(words)))
     length = int(title.counts.sum() + body.counts.sum())
     for kind, facts in source.facts.items() if source is not None else ():
         if kinds is None or kind in kinds:

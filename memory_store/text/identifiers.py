@@ -122,6 +122,14 @@ def code_words(text: str) -> list[str]:
     return [*chain.from_iterable(map(name_parts, names_of(text)))]
 
 
+def file_name(ref: str | None) -> str:
+    """The name of the file that a record is named after, without its folders; empty where ``ref``
+    is no path of a file: an id, a row, an address."""
+    path, _, _ = (ref or "").replace("\\", "/").partition("#")
+    name = PurePosixPath(path)
+    return name.name if name.suffix[1:].isalnum() and "://" not in path else ""
+
+
 def path_terms(source: str | None, ref: str | None) -> list[str]:
     """What a file's place says of its content: its stem twice, its last three folders once.
 

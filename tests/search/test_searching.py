@@ -29,6 +29,22 @@ def test_a_note_is_found_by_name_and_by_meaning(notes: MemoryStore) -> None:
     assert refs(notes.search("car"))[0] == "0"
 
 
+def test_a_note_is_found_by_the_name_of_its_file(store: MemoryStore) -> None:
+    store.add_many(
+        [
+            MemoryDraft(
+                "Forty-one by torchlight.", title="Night shift", ref="a/2024-05-molluscs.md"
+            ),
+            MemoryDraft("The molluscs of the shore.", ref="b/shore.md"),
+            MemoryDraft("Nothing of that.", ref="molluscs"),
+        ]
+    )
+    assert refs(store.search("molluscs", mode="keyword")) == ["b/shore.md", "a/2024-05-molluscs.md"]
+    assert refs(store.search("2024-05-molluscs.md"))[0] == "a/2024-05-molluscs.md"
+    assert store.search("moluscs", mode="keyword").also_searched == {"moluscs": "molluscs"}
+    assert store.verify(full=True)["failures"] == []
+
+
 def test_any_word_is_enough_and_stop_words_find_nothing_by_themselves(notes: MemoryStore) -> None:
     response = notes.search("is the sourdough on a unicycle", mode="keyword")
     assert refs(response) == ["4"]

@@ -12,6 +12,7 @@ from memory_store.text.canonical import canonical_text, folded
 from memory_store.text.identifiers import (
     code_terms,
     code_words,
+    file_name,
     identifiers,
     name_parts,
     path_terms,
@@ -127,3 +128,18 @@ def test_a_line_of_underscores_holds_no_name_and_keeps_no_one_waiting() -> None:
     began = time.process_time()
     assert code_terms("_" * 300_000) == []
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("ref", "named"),
+    [
+        ("garden/2024-05-molluscs.md", "2024-05-molluscs.md"),
+        ("manuals\\boiler.pdf#3", "boiler.pdf"),
+        ("9b93d587-2477-48ba-b110-694a6462cce8", ""),
+        ("row-12", ""),
+        ("https://example.org/page.html", ""),
+        (None, ""),
+    ],
+)
+def test_a_record_may_be_named_after_a_file(ref: str | None, named: str) -> None:
+    assert file_name(ref) == named
