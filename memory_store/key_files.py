@@ -11,8 +11,12 @@ from pathlib import Path
 
 from memory_store.crypto.keys import SecretKey, encode_key_file
 from memory_store.errors import BadInputError
-from memory_store.paths import home_path, make_private_file
+from memory_store.paths import home_path, make_private_file, real_path
 
+LOST = (
+    ". If yours is lost, leave it out: the recovery code opens the vault, typed in a terminal "
+    "where the passphrase is asked for"
+)
 KEY_FILE_LIMIT = 256  # bytes: one line of base64 is 44; more is not a key file
 
 
@@ -25,7 +29,8 @@ def checked_key_file(path: str | Path, database: Path) -> Path:
     try:
         status = file.stat()
     except OSError as error:
-        raise BadInputError(f"key file {file}: {error.strerror}", "key-file") from error
+        lost = LOST if isinstance(error, FileNotFoundError) else ""
+        raise BadInputError(f"key file {file}: {error.strerror}{lost}", "key-file") from error
     refuse_beside(file, database)
     if not stat.S_ISREG(status.st_mode):
         raise BadInputError(f"key file {file} is not a file", "key-file")
@@ -54,7 +59,7 @@ def made_key_file(path: str | Path, database: Path) -> Path:
 
 def refuse_beside(file: Path, database: Path, what: str = "key file") -> None:
     """Raise BadInputError for a key in the folder of the vault that it opens."""
-    if file.resolve().parent == database.resolve().parent:
+    if real_path(file).parent == real_path(database).parent:
         raise BadInputError(
             f"{what} {file} lies in the folder of {database}: a copy of that folder has the "
             "other. Keep it elsewhere, for example in ~/.config/memory-store",

@@ -87,8 +87,6 @@ def opened_by_first_key(
         tries -= 1
         try:
             return ways.by_answer(ask_passphrase())
-        except DeviceKeyError:
-            raise
         except WrongKeyError as error:
             if not tries or refused is None:
                 raise

@@ -75,6 +75,14 @@ def home_path(given: str | Path) -> Path:
         return Path(given)
 
 
+def real_path(given: str | Path) -> Path:
+    """A path with its ``~`` and its links followed, absolute.
+
+    Links that lead to one another are left as they are, where ``Path.resolve`` raises before 3.13.
+    """
+    return Path(os.path.realpath(home_path(given)))
+
+
 def make_private_file(file: Path, content: bytes, what: str) -> None:
     """Write a new file that its owner alone can read, in folders made like it.
 

@@ -18,7 +18,7 @@ HEADING = re.compile(r"^(?: {0,3}#{1,6}|\*{2,30})[ \t]+(?=\S)", re.MULTILINE)
 GAP = re.compile(r"\n(?:[ \t]*\n)+")  # after a heading: its words stand on a line of their own
 TABLE_RULE = frozenset("|-: \t")
 BARS = re.compile(r"(?:[ \t]*(?<!\\)\|)+[ \t]*")  # also around cells of a table that are empty
-EMPTY_LINES = re.compile(r"(?<=\n)(?:[ \t]*\n){2,}")
+EMPTY_LINES = re.compile(r"\A(?:[ \t]*\n)+|(?<=\n)(?:[ \t]*\n){2,}")
 RULES = (frozenset("-"), frozenset("*"), frozenset("_"))
 EMPHASIS = re.compile(
     r"(?<![\w*\\])(?P<stars>\*{1,3})(?=[^\s*])[^*\n]{1,400}(?<=[^\s*])(?P=stars)(?![\w*])"
@@ -49,7 +49,7 @@ CUT_LINK = re.compile(
 QUOTE = re.compile(r"^ {0,3}(?:>[ \t]?){1,9}(?:\[!\w{1,40}\][-+]?[ \t]*)?", re.MULTILINE)
 COMMENT = re.compile(r"<!--.{0,2000}?-->|%%.{0,2000}?%%", re.DOTALL)
 CODE = re.compile(
-    r"^ {0,3}(?P<fence>```|~~~)[^`\n]*\n(?P<block>(?:(?! {0,3}(?P=fence)).*(?:\n|\Z))*)"
+    r"^ {0,3}(?P<fence>`{3,20}|~{3,20})[^`\n]*\n(?P<block>(?:(?! {0,3}(?P=fence)).*(?:\n|\Z))*)"
     r"(?: {0,3}(?P=fence).*(?:\n|\Z))?"
     r"|(?<!`)(?P<ticks>``?)(?P<inline>[^`\n]{1,200})(?P=ticks)(?![`_])",
     re.MULTILINE,
@@ -176,7 +176,7 @@ def heading_words(heading: str) -> str:
 def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> Plain:
     """``text`` without the marks of headings, emphasis, links, quotes and tables, and without
     escapes, comments and attribute lists; wrapped lines are joined, and of empty lines in a
-    row one stays.
+    row one stays, of those at the beginning none.
 
     Lists keep their lines, tasks have a box, and nothing of the ``kept`` spans (code) changes,
     which do not overlap. ``also`` are edits of the caller's.
@@ -188,7 +188,8 @@ def plainly(text: str, kept: Iterable[Span] = (), also: Iterable[Edit] = ()) -> 
     if not EMPTY_LINES.search(plain.text):
         return plain
     moved = [(plain.place(start), plain.place(end)) for start, end in untouched]
-    gaps = [Edit(*found.span(), "\n") for found in EMPTY_LINES.finditer(plain.text)]
+    found = EMPTY_LINES.finditer(plain.text)
+    gaps = [Edit(*lines.span(), "\n" if lines.start() else "") for lines in found]
     return replace(_edited(plain.text, gaps, moved), first=plain)
 
 

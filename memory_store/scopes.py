@@ -50,20 +50,25 @@ NOTHING = Scope()
 
 
 class Limits(Struct, frozen=True):
-    """What a view of a vault is limited to; see :class:`memory_store.session.limited_vault`."""
+    """What a view of a vault is limited to; see :class:`memory_store.session.limited_vault`.
+
+    ``asker`` is any text that stands for who asks: what a language model answered is kept for them.
+    """
 
     scope: Scope
     readable: Scope = EVERYTHING
     disclosed: Scope = EVERYTHING
     writer: str = ""
     creating: bool = False
+    asker: str = ""
 
     def __and__(self, other: Limits) -> Limits:
-        """What both allow; ``writer`` and ``creating`` are those of the ``other``."""
+        """What both allow; ``writer``, ``asker`` and ``creating`` are those of the ``other``."""
         return Limits(
             self.scope & other.scope,
             self.readable & other.readable,
             self.disclosed & other.disclosed,
             other.writer or self.writer,
             other.creating,
+            other.asker or self.asker,
         )

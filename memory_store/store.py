@@ -318,6 +318,7 @@ class MemoryStore(Actions):
         readable: Scope = EVERYTHING,
         disclosed: Scope = EVERYTHING,
         writer: str = "",
+        asker: str = "",
     ) -> MemoryStore:
         """The same opened vault with nothing of other collections in it at all.
 
@@ -328,19 +329,21 @@ class MemoryStore(Actions):
         memories are found or listed these are :class:`SealedMemory`, for there is no key to open
         one. Outside of ``disclosed`` a ``writer`` (any text that stands for one) learns nothing of
         what is there by writing: collections go by their ids, nothing is recognised but what the
-        same writer imported or published, and no content is shared with another memory.
+        same writer imported or published, and no content is shared with another memory. What a
+        language model made of a question is kept for one ``asker`` (any text that stands for one).
         Closing it does nothing. For the scope of everything it is the store itself.
         """
         if scope == readable == disclosed == EVERYTHING:
             return self
         opened = self._opened
-        vault = opened.vault.limited_to(Limits(scope, readable, disclosed, writer, creating))
+        limits = Limits(scope, readable, disclosed, writer, creating, asker)
+        vault = opened.vault.limited_to(limits)
         limited = MemoryStore.__new__(MemoryStore)
         limited._opened = replace(
             opened,
             vault=vault,
             embedders=Embedders(vault, opened.embedders.usual),
-            views=(*opened.views, (scope, readable)),
+            views=(*opened.views, limits),
         )
         return limited
 

@@ -85,6 +85,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
         ("cat a |\nless, or |x|", "cat a\nless, or |x|"),
         ("One.\n\n---\n\nTwo.", "One.\n\nTwo."),
         ("One.\n\n![[map.png]]\n\n%% later %%\n\nTwo.", "One.\n\nTwo."),
+        ("![[map.png]]\n\n\tOne.", "\tOne."),
         ("snake_case_name, 2*3*4 and x * y", "snake_case_name, 2*3*4 and x * y"),
         ("#hashtag stays", "#hashtag stays"),
         (
@@ -189,6 +190,14 @@ def test_each_code_block_is_looked_at_a_few_times_however_many_there_are() -> No
             + "\n"
         )
         assert 0 < looks <= 20 * blocks
+
+
+def test_a_longer_fence_holds_shorter_ones() -> None:
+    for fence in ("````", "~~~~~"):
+        inner = "```md\n*as it is*\n```\n"
+        assert without_marks(f"One.\n\n{fence}md\n{inner}{fence}\n*Two*", ())[0] == (
+            f"One.\n\n{inner}Two"
+        )
 
 
 def test_code_keeps_its_empty_lines_and_around_it_one_is_left() -> None:

@@ -1,4 +1,9 @@
-"""How much work is let in: a small queue for searches, one for writes, one for unlocking."""
+"""How much work is let in: a small queue for searches, one for writes, one for unlocking.
+
+What is counted for everyone is a way to shut everyone out. So who asks for much at once waits for
+their own: of one actor no more stands in line for a thread than there are threads, and a full queue
+has room for who has little in it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import asyncio
 import os
 import threading
 import weakref
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import (
@@ -20,6 +26,8 @@ from typing import Any, TypeVar
 
 from memory_store.errors import BusyError
 
+from ..permissions.asker import asker
+
 Answer = TypeVar("Answer")
 
 WORKERS = max(1, (os.cpu_count() or 2) // 2)
@@ -28,9 +36,20 @@ searches a second, and made Datasette's own pages, which change threads for ever
 slower (218 against 43 ms beside eight busy searchers). Threads that wait for a search process cost
 nothing: see :meth:`WorkQueue.widen`."""
 WAITING = 32  # behind them; at 50 ms a search the last one waits less than a second
+OTHERS = 3 * WAITING  # behind these, for actors who have no more than
+LITTLE = 4  # of them
 LONGEST = 10  # a search in SQL: times what it was given, before its caller stops waiting;
 # and seconds until its request stops waiting for a seat
 LOOK_AGAIN = 0.005  # seconds until it looks for one again
+
+
+Who = tuple[str | None, bool]
+
+
+def _who() -> Who:
+    """Who asks: an actor, the holder of a key in a browser, or any visitor."""
+    known = asker.get()
+    return known.actor_id, bool(known.sessions)
 
 
 class QueueFullError(BusyError):
@@ -52,12 +71,18 @@ class WorkQueue:
     """A few threads of our own for store calls.
 
     Datasette's three SQL threads stay free, so that its other pages answer while searches run.
+    ``others`` is how many more may wait of actors who have little in it.
     """
 
-    def __init__(self, workers: int = WORKERS, waiting: int = WAITING) -> None:
+    def __init__(self, workers: int = WORKERS, waiting: int = WAITING, others: int = 0) -> None:
         self.workers = workers
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="hybrid")
-        self._room = threading.Semaphore(workers + waiting)
+        self._waiting, self._others = waiting, others
+        self._held = Counter[Who]()
+        self._lock = threading.Lock()
+        self._lines: weakref.WeakValueDictionary[Any, asyncio.Semaphore] = (
+            weakref.WeakValueDictionary()
+        )
 
     def widen(self, workers: int) -> None:
         """Have at least so many threads from now on: others do the work that these wait for."""
@@ -67,7 +92,6 @@ class WorkQueue:
                 ThreadPoolExecutor(workers, thread_name_prefix="hybrid"),
             )
             narrower.shutdown(wait=False)  # what it was given it still does
-            self._room.release(workers - self.workers)
             self.workers = workers
 
     async def run(
@@ -78,7 +102,7 @@ class WorkQueue:
         ``turn`` is waited for in the queue and holds while it runs; threads are free for others.
         """
         with self._place() as place:
-            async with turn or nullcontext():
+            async with self._own_line(turn is not None), turn or nullcontext():
                 return await asyncio.wrap_future(self._submitted(call, place.pop_all()))
 
     def wait_for(self, call: Callable[[], Answer], seconds: float) -> Answer:
@@ -97,11 +121,28 @@ class WorkQueue:
 
     def _place(self) -> ExitStack:
         """A place in the queue, to be closed. Raises :class:`QueueFullError`."""
-        if not self._room.acquire(blocking=False):
-            raise QueueFullError
-        place = ExitStack()
-        place.callback(self._room.release)
+        place, who = ExitStack(), _who()
+        with self._lock:
+            most = self.workers + self._waiting + (self._others if self._held[who] < LITTLE else 0)
+            if self._held.total() >= most:
+                raise QueueFullError
+            self._held[who] += 1
+        place.callback(self._leave, who)
         return place
+
+    def _leave(self, who: Who) -> None:
+        with self._lock:
+            self._held[who] -= 1
+            self._held += Counter()  # without those who have none
+
+    def _own_line(self, searches: bool) -> asyncio.Semaphore:
+        """That of the actor who asks, in this thread's loop: for searches, which let others go
+        first, or for all else."""
+        who = asyncio.get_running_loop(), _who(), searches
+        found = self._lines.get(who)
+        if found is None:
+            found = self._lines[who] = asyncio.Semaphore(self.workers)
+        return found
 
     def _submitted(self, call: Callable[[], Answer], place: ExitStack) -> Future[Answer]:
         """``call`` in a thread; its place is free before the caller gets the result."""
@@ -239,8 +280,8 @@ def seats_in_sql(datasette: Any) -> Seats:
     return _seats.setdefault(datasette, Seats(work, threads))
 
 
-work = WorkQueue()
-writing = WorkQueue(workers=1)
+work = WorkQueue(others=OTHERS)
+writing = WorkQueue(workers=1, others=OTHERS)
 """Apart from the searches, which a long write would hold up; writes wait for one another anyhow."""
 locksmith = WorkQueue(workers=1, waiting=4)
 """Apart from the searches: checking a passphrase takes a third of a second by design. Whose turn it

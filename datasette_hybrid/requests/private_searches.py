@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from datasette import Response
@@ -21,6 +21,7 @@ from memory_store.host import Scope
 from ..permissions.asker import asker
 from ..search import forms
 from ..search.addresses import address, pairs_of
+from ..vaults.questions import Who
 from ..vaults.vault import Vault
 from . import cookies, questions
 from .admission import work
@@ -101,7 +102,7 @@ def _visitor(request: Any) -> str | None:
     return given if re.fullmatch(r"[\w-]{22}", given, re.ASCII) else None
 
 
-def _by(vault: Vault, visitor: str | None) -> Hashable:
+def _by(vault: Vault, visitor: str | None) -> Who:
     """The asker: an actor, or the holder of the vault's key, else one browser."""
     now = asker.get()
     known = now.actor_id, vault.database in now.sessions

@@ -6,24 +6,28 @@ beside eight searchers the home page took six times as long as alone. So while s
 on their way, each of them lets other requests that have begun finish before it goes on, and waits
 no longer than ``PATIENCE`` for them in all, in a larger ``CROWD`` as many times longer: wherever it
 would take the server's thread, and when its turn to search has come, which takes a processor from
-them. A user who searches alone never waits.
+them. A user who searches alone never waits. A request that takes ``LONG`` is none that others are
+waited for, nor a search that makes a crowd: it is a stream, an upload, or a client that keeps
+everybody waiting.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from time import monotonic
 
 PATIENCE = 0.15
 """Seconds that one search waits for others: Datasette's home page takes a tenth of a second."""
-CROWD = 8
+CROWD, CROWDED = 8, 32
 """Searches of which each has that much. Of 32, each is on its way four times as long: with no more
 patience than one of 8, all had lost it while a home page was not done, which then took two seconds.
-"""
+More make none wait longer: anybody can begin a thousand requests."""
+LONG = 3.0
+"""Seconds after which a request that is still being answered counts no more."""
 
 
 class Requests:
@@ -42,14 +46,17 @@ class Requests:
         if _turn.get() is not None:
             yield
             return
-        patience = PATIENCE * max(1.0, self._searches / CROWD) if search else 0.0
-        token = _turn.set(Turn(self, patience))
+        crowd = min(max(CROWD, self._searches), CROWDED) / CROWD
+        token = _turn.set(Turn(self, PATIENCE * crowd if search else 0.0))
         self._count(1, search=search)
-        try:
-            yield
-        finally:
-            self._count(-1, search=search)
-            _turn.reset(token)
+        with ExitStack() as counted:
+            counted.callback(self._count, -1, search=search)
+            late = asyncio.get_running_loop().call_later(LONG, counted.close)
+            try:
+                yield
+            finally:
+                late.cancel()
+                _turn.reset(token)
 
     def _count(self, one: int, *, search: bool) -> None:
         if search:

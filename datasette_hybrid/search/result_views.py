@@ -34,7 +34,7 @@ from .explanation import AccountView, account_views
 
 CODE_TYPE = "code"
 MATCHES_SHOWN = 8  # lines of one file
-FENCE = re.compile(r"^ {0,3}(?:```|~~~)([^`\n]*)$", re.MULTILINE)
+FENCE = re.compile(r"^ {0,3}(?:`{3,20}|~{3,20})([^`\n]*)$", re.MULTILINE)
 LIST_MARK = re.compile(r"^[ \t]*([-*+] )(?!\[[ xX]\] )(?=\S)", re.MULTILINE)
 HASHTAG = re.compile(r"#(?!\d+\Z)[\w/-]+")
 CODE_BLOCK, CODE_WORD = Markup('<code class="hy-block">'), Markup("<code>")

@@ -224,7 +224,7 @@ def memory_actions(datasette: Any, vault: Vault, row: Any) -> list[Link]:
         (read, own, "Open memory", "Read the whole of it."),
         (read and write, f"{own}/edit", "Edit memory", "Change it; it is sealed as it is saved."),
         (read and write, f"{own}#done", done, "By one button on its page."),
-        (write, f"{own}/delete", "Delete memory", "For good, after a question."),
+        (write, f"{own}/delete", "Delete memory", "Asks first."),
         (search, f"{path}?like={row['id']}", "More like this", "Memories that resemble it."),
     )
     return [link(*one) for allowed, *one in actions if allowed]

@@ -1,4 +1,4 @@
-"""Imports at work: in a thread of their own, one at a time for each vault.
+"""Imports at work: in a thread of their own, one at a time for each actor, and few for each vault.
 
 Boundary: the files of a job are in memory from the upload to its end, and no longer. An
 actor who knows a job's name, which is random, and may write to its vault sees the names of its
@@ -34,6 +34,7 @@ from ..vaults.vault import Vault
 
 STATES = ("running", "done", "stopped", "locked", "failed")
 KEPT_JOBS = 20  # of one vault: results of those that are over
+AT_ONCE = 4  # imports of one vault, each of another actor, and as many uploads that arrive for it
 SHOWN = 500  # failures and skips of one job in its JSON
 SERVER_STOPPED = "the server was stopped; what was imported before stays"
 STOPPED_UNASKED = "no answer came whether you may still write; what was imported before stays"
@@ -43,6 +44,15 @@ GLANCE_SECONDS = 0.2  # between looks at the lock, while permissions are asked a
 
 class WithdrawnError(MemoryStoreError):
     """The actor who began an import may not write there any more."""
+
+
+Place = tuple[str, str | None, bool]
+
+
+def _place(vault: Vault) -> Place:
+    """An actor's in a vault; one of a browser that unlocked it; one for all visitors."""
+    known = asker.get()
+    return vault.database, known.actor_id, vault.database in known.sessions
 
 
 class Job:
@@ -60,6 +70,7 @@ class Job:
         self.report: ImportReport | None = None
         self._grants = grants
         self._asker, self._loop = asker.get(), asyncio.get_running_loop()
+        self.place = _place(vault)
         self._unlock_id: str | None = None
         self._stop = threading.Event()
 
@@ -223,35 +234,49 @@ class Jobs:
 
     def __init__(self) -> None:
         self._jobs: dict[str, list[Job]] = {}
-        self._receiving: set[str] = set()
+        self._receiving: set[Place] = set()
         self._lock = threading.Lock()
 
     @contextmanager
     def receiving(self, vault: Vault) -> Iterator[None]:
-        """Keep a vault's one place for an import while its files arrive. Raises ConflictError."""
+        """Keep an actor's place while files arrive: who sends slowly keeps no other from sending.
+
+        Raises ConflictError.
+        """
+        mine = _place(vault)
         with self._lock:
-            running = any(job.running for job in self._jobs.get(vault.database, ()))
-            if running or vault.database in self._receiving:
-                raise ConflictError("another import is running: wait for it, or stop it")
-            self._receiving.add(vault.database)
+            self._refuse_beside_others(vault)
+            others = sum(place[0] == vault.database for place in self._receiving)
+            if mine in self._receiving or others >= AT_ONCE:
+                raise ConflictError("another upload is on its way: wait until it has arrived")
+            self._receiving.add(mine)
         try:
             yield
         finally:
             with self._lock:
-                self._receiving.discard(vault.database)
+                self._receiving.discard(mine)
+
+    def _refuse_beside_others(self, vault: Vault) -> None:
+        running = [job.place for job in self._jobs.get(vault.database, ()) if job.running]
+        if _place(vault) in running:
+            raise ConflictError("another import is running: wait for it, or stop it")
+        if len(running) >= AT_ONCE:
+            raise ConflictError("several people are importing: try again when one of them is done")
 
     def begin(
         self, vault: Vault, grants: Grants, request: ImportRequest, files: Sequence[Found]
     ) -> Job:
-        """Start an import, its place being kept: see :meth:`receiving`.
+        """Start an import. Raises ConflictError where the actor has another one running.
 
         It is listed once it has a thread: without one it would be running for ever.
         """
         with self._lock:
+            self._refuse_beside_others(vault)
             known = self._jobs.setdefault(vault.database, [])
             job = Job(vault, grants, request, len(files))
             background.begin("hybrid-import", lambda: job.run(files))
-            known[:] = [*known[-KEPT_JOBS + 1 :], job]
+            over = [one for one in known if not one.running][-KEPT_JOBS + 1 :]
+            known[:] = [*(one for one in known if one.running or one in over), job]
         return job
 
     def find(self, vault: Vault, name: str) -> Job | None:

@@ -31,7 +31,7 @@ from .files import FILES_LIMIT, UPLOAD_LIMIT, Upload, read_upload, sources, take
 from .jobs import Job, jobs_of
 
 YES = frozenset({"1", "true", "yes", "on"})
-UPLOAD_SECONDS = 900  # how long a body may take: no other import into the vault can start meanwhile
+UPLOAD_SECONDS = 900  # how long a body may take: its actor can start no other import meanwhile
 FIELDS = (
     *("collection", "new_collection", "type", "topics"),
     *("differing", "keep_originals", "dry_run"),

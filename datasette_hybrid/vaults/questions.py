@@ -10,21 +10,24 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode
 
-MOST = 500  # of one vault; the one that was asked for the longest time ago goes first
+MOST, MOST_OF_ONE = 500, 50  # of one vault, and of an actor, or of all visitors; the one that was
+# asked for the longest time ago goes first
 LONGEST = 16 * 1024  # bytes of one, encoded: 8 MB in all
 
 Pairs = Sequence[tuple[str, str]]
+Who = tuple[str | None, bool, *tuple[str | None, ...]]
+"""An actor's id, whether the browser unlocked the vault, and of a visitor which browser it is."""
 
 
 @dataclass(frozen=True)
 class Kept:
     """A question, and who asked it."""
 
-    by: Hashable
+    by: Who
     encoded: bytearray
 
 
@@ -35,7 +38,7 @@ class Questions:
         self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._lock = threading.Lock()
 
-    def keep(self, by: Hashable, asked: Pairs) -> str | None:
+    def keep(self, by: Who, asked: Pairs) -> str | None:
         """The name of what ``by`` asked; ``None`` for what is too long to be kept."""
         encoded = bytearray(urlencode(asked).encode())
         if len(encoded) > LONGEST:
@@ -47,11 +50,13 @@ class Questions:
                     return name
             name = secrets.token_urlsafe(16)
             self._kept[name] = Kept(by, encoded)
-            while len(self._kept) > MOST:
-                _overwrite(self._kept.popitem(last=False)[1])
+            mine = [known for known, one in self._kept.items() if one.by[:2] == by[:2]]
+            if len(mine) > MOST_OF_ONE or len(self._kept) > MOST:
+                oldest = mine[0] if len(mine) > MOST_OF_ONE else next(iter(self._kept))
+                _overwrite(self._kept.pop(oldest))
             return name
 
-    def find(self, by: Hashable, name: str) -> Pairs | None:
+    def find(self, by: Who, name: str) -> Pairs | None:
         """What ``by`` asked, by its name; ``None`` where that is kept no longer."""
         with self._lock:
             one = self._kept.get(name)

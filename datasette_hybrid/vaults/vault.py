@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 import sys
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from ..permissions.sessions import Sessions
 from . import opening
 from .file_stamps import same_file, stamp
 from .hours import Hours
-from .questions import Pairs, Questions
+from .questions import Pairs, Questions, Who
 from .server import Server
 from .upkeep import Upkeep
 from .views import Views
@@ -147,7 +147,9 @@ class Vault:
         known = asker.get()
         whole = scope == EVERYTHING or known is NO_ASKER
         disclosed = EVERYTHING if whole else known.on(self.database).decrypt
-        writer = secrets.token_urlsafe(16) if known.actor_id is None else f"actor {known.actor_id}"
+        visits = known.actor_id is None
+        asked_by = "visitor" if visits else f"actor {known.actor_id}"
+        writer = secrets.token_urlsafe(16) if visits else asked_by
         if self._rests_now():
             self.open_configured()
         with self._held():
@@ -155,7 +157,12 @@ class Vault:
             if counts:
                 self._hours.use()
             return store.limited_to(
-                scope, creating=creating, readable=readable, disclosed=disclosed, writer=writer
+                scope,
+                creating=creating,
+                readable=readable,
+                disclosed=disclosed,
+                writer=writer,
+                asker=asked_by,
             )
 
     def _present(self) -> MemoryStore:
@@ -199,7 +206,7 @@ class Vault:
                     why = "another vault stands in its place" if exchanged else SUPERSEDED
                     self._wipe(why, exchanged=exchanged)
 
-    def keep_question(self, scope: Scope, by: Hashable, asked: Pairs) -> str | None:
+    def keep_question(self, scope: Scope, by: Who, asked: Pairs) -> str | None:
         """A name for a private search, until the lock. Counts as a use of the vault by the asker.
 
         Raises :class:`LockedError`.

@@ -14,7 +14,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 from msgspec import Struct
 
 from memory_store.records import SearchRequest, SearchResponse
-from memory_store.scopes import Scope
+from memory_store.scopes import Limits
 from memory_store.session.embedders import Embedders
 from memory_store.session.held_vectors import HeldVectors
 from memory_store.session.opened_vault import OpenVault
@@ -32,9 +32,7 @@ Counts = Callable[[Any], tuple[int, int]]
 Heard = Callable[[str, int, int], None]
 """Takes the event of each action that has one, with both counts."""
 
-SearchElsewhere = Callable[
-    [tuple[tuple[Scope, Scope], ...], str, SearchRequest], SearchResponse | None
-]
+SearchElsewhere = Callable[[tuple[Limits, ...], str, SearchRequest], SearchResponse | None]
 """From views, a method and a request to the answer; ``None``: no process is free."""
 
 
@@ -66,7 +64,7 @@ class Opened(Struct):
     expander: str | None = None
     heard: Heard | None = None
     elsewhere: SearchElsewhere | None = None
-    views: tuple[tuple[Scope, Scope], ...] = ()
+    views: tuple[Limits, ...] = ()
     by: str = ""
     background: Background | None = None
 

@@ -195,6 +195,7 @@ def context(opened: Opened) -> SearchContext:
     vault = opened.vault
     snapshot, settings = vault.snapshot(), vault.settings
     keyring, expansions = vault.keyring, vault.expansions
+    mine = (vault.asker,) if vault.asker else ()
 
     def open_ordinals(ordinals: Sequence[int]) -> list[Memory]:
         return open_all(vault, snapshot.ids(ordinals))
@@ -214,8 +215,8 @@ def context(opened: Opened) -> SearchContext:
         indexed_with={c: settings.of(c) for c in snapshot.collections},
         own_models=frozenset(one.collection for one in settings.choices if one.embedder),
         fitted={one.model: one.numbers for one in settings.rankings},
-        find_expansion=lambda *question: expansions.find(vault.reader(), *question),
-        keep_expansion=expansions.keep,
+        find_expansion=lambda *asked: expansions.find(vault.reader(), *mine, *asked),
+        keep_expansion=lambda content, *asked: expansions.keep(content, *mine, *asked),
         fetch_model=lambda: _fetch_command(opened),
         expander=chosen_expander(opened.expander),
         typed_vault=lambda: typed_vault(vault.path),

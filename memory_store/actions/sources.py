@@ -14,7 +14,7 @@ from memory_store.configuration import typed_vault
 from memory_store.errors import BadInputError, NotFoundError
 from memory_store.importing.git import behind
 from memory_store.importing.ledger import left_out
-from memory_store.paths import home_path
+from memory_store.paths import real_path
 from memory_store.records import Embedding, ImportReport, Progress, SourceInfo, unheard
 from memory_store.records.degraded import Code, Degraded
 from memory_store.session.opened_vault import OpenVault
@@ -196,7 +196,7 @@ def _named(vault: OpenVault, path: str) -> list[Source]:
     found = read_sources(vault.reader(), vault.keyring)
     if path.isdecimal() and len(path) < 10 and 0 < int(path) <= len(found):
         return [found[int(path) - 1]]
-    wanted = {path, str(home_path(path).resolve())}
+    wanted = {path, str(real_path(path))}
     named = [one for one in found if one.path in wanted]
     if not named:
         raise NotFoundError(f"{path} is no source of this vault: memory-store sources lists them")

@@ -25,7 +25,7 @@ from memory_store.cli.rows import write_json
 from memory_store.cli.vault_argument import VaultCommand, database_argument
 from memory_store.configuration import typed_vault
 from memory_store.errors import BadInputError
-from memory_store.paths import home_path
+from memory_store.paths import home_path, real_path
 
 PROFILES = ("default", "strict")
 TOPICS = ("table", "memory")
@@ -157,7 +157,7 @@ def _refuse_existing(database: Path) -> None:
         raise BadInputError(f"{database} is a folder: name a file for the vault", "DB")
     if database.exists() and database.stat().st_size:
         raise BadInputError(f"{database} exists already; init makes a new vault only", "DB")
-    if not database.resolve().parent.is_dir():
+    if not real_path(database).parent.is_dir():
         raise BadInputError(f"the folder {database.parent} does not exist", "DB")
 
 

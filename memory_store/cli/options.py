@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,6 +35,7 @@ from memory_store.configuration import typed_vault
 from memory_store.errors import (
     BadInputError,
     DeletedError,
+    DeviceKeyError,
     LockedError,
     NotFoundError,
     WrongKeyError,
@@ -190,20 +192,22 @@ def unlocked(
             f"{database} is locked: --passphrase needs a terminal, or set {PASSPHRASE_VARIABLE}"
         )
     named = [one for one in (KEY_FILE_VARIABLE, PASSPHRASE_VARIABLE) if os.environ.get(one)]
+    tries = count()
 
     def ask() -> str:
         while named:  # said once, and not of what fits after all
             click.echo(f"{named.pop(0)} does not open it.", err=True)
-        return asked_passphrase(database)
+        return asked_passphrase(database, again=next(tries) > 0)
 
     asked = ask if at_terminal() else None
     return open_store(database, key_file=key_file, ask_passphrase=asked, refused=refused)
 
 
-def refused(_: WrongKeyError) -> None:
+def refused(error: WrongKeyError) -> None:
     """Say that what was typed opens nothing, before it is asked for again."""
-    words = "That is neither the passphrase nor the recovery code. Try again; Ctrl-C stops."
-    click.echo(words, err=True)
+    kept_out = isinstance(error, DeviceKeyError)
+    words = "not the recovery code" if kept_out else "neither the passphrase nor the recovery code"
+    click.echo(f"That is {words}. Try again; Ctrl-C stops.", err=True)
 
 
 class Group(click.Group):
@@ -231,12 +235,15 @@ def at_terminal() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def asked_passphrase(database: Path) -> str:
-    """The passphrase or recovery code typed at a hidden prompt (on stderr: stdout stays data)."""
+def asked_passphrase(database: Path, *, again: bool = False) -> str:
+    """The passphrase or recovery code typed at a hidden prompt (on stderr: stdout stays data).
+
+    Where a passphrase opens nothing here, that is said before, but not when asked ``again``.
+    """
     from memory_store.actions.key_devices import passphrase_refused
 
     refusal = passphrase_refused(database)
-    if refusal is not None:
+    if refusal is not None and not again:
         click.echo(f"Note: {printable_line(refusal)}.", err=True)
     wanted = "Passphrase or recovery code" if refusal is None else "Recovery code"
     words = f"{wanted} for {database.name}"

@@ -20,12 +20,14 @@ from memory_store.importing.ledger import FileMark, Ledger
 from memory_store.records import Memory, MemoryDraft
 from memory_store.session.indexer import Indexer
 from memory_store.session.writer import write_batch
+from memory_store.sqlite import sqlite3
 from memory_store.vault.originals import described
 from memory_store.vault.rows import Origin, open_head
 from memory_store.vault.storage import Storage
 from memory_store.vault.trash import BY_IMPORT, Change
 
 BACKWARDS = "valid_to is before valid_from; the note was imported with both as they are"
+BROUGHT = "another import has just brought it, saying something else: import it again"
 BATCH_MEMORIES = 64
 BATCH_SECONDS = 2.0  # a batch is written at the latest now: what a killed import loses
 BATCH_CHARACTERS = 400_000
@@ -144,8 +146,11 @@ class Batch:
         try:
             if not self._job.request.dry_run:
                 self._store(batch)
-        except ConflictError:
-            if not pending:
+        except (ConflictError, sqlite3.IntegrityError) as error:
+            brought = self._brought_meanwhile(pending)
+            if brought:
+                return self._write_rest(batch, brought)
+            if not pending or isinstance(error, sqlite3.IntegrityError):
                 raise
             if len(pending) > 1:
                 half = len(pending) // 2
@@ -167,6 +172,36 @@ class Batch:
                 self._counts.replaced += 1
         self._job.written(self._counts.report())
         return {pending[number].origin.file for number in refused}
+
+    def _brought_meanwhile(self, pending: Sequence[Pending]) -> dict[int, bool]:
+        """Of drafts those whose record another import has brought since they were read, by their
+        place: whether it says the same there."""
+        keyring, found = self._vault.keyring, dict[int, bool]()
+        for number, item in enumerate(pending):
+            origin = item.origin.origin
+            row = self._vault.reader().origins.memory_of(origin) if origin is not None else None
+            if row is None or row[0] == item.replaces:
+                continue
+            memory, collection, stored = row
+            said = None
+            if collection in keyring.readable():
+                through = item.origin.through or self._ledger.collection
+                said = Origin.proven(keyring.of(collection), memory, through, stored)
+            found[number] = said is not None and said.draft == item.origin.draft
+        return found
+
+    def _write_rest(self, batch: _Accepted, brought: Mapping[int, bool]) -> set[bytes | None]:
+        """Write a batch without the drafts that another import ``brought``."""
+        torn: set[bytes | None] = set()
+        for number, same in brought.items():
+            if same:
+                self._counts.unchanged += 1
+            else:
+                self._counts.fail(batch.pending[number].name, BROUGHT)
+                torn.add(batch.pending[number].origin.file)
+        rest = [one for number, one in enumerate(batch.pending) if number not in brought]
+        left = [mark for mark in batch.marks if mark.tag not in torn]
+        return torn | self._write(self._accepted(rest, left))
 
     def _accepted(self, pending: Sequence[Pending], marks: Sequence[FileMark]) -> _Accepted:
         """A batch with its memories; of a dry run, with none."""

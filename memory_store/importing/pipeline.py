@@ -24,7 +24,7 @@ from memory_store.importing.job import ADD, Counts, ImportJob, ImportRequest
 from memory_store.importing.ledger import Ledger, collections_of, known_sources
 from memory_store.importing.source_file import Failure, Found, Skip, SourceFile, refusal, shown
 from memory_store.importing.walker import AsBefore, walk
-from memory_store.paths import home_path
+from memory_store.paths import real_path
 from memory_store.records import ImportReport
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
@@ -236,8 +236,8 @@ def _source_path(path: str) -> str:
     if path == STDIN:
         return STDIN
     try:
-        return str(home_path(path).resolve())
-    except (OSError, ValueError):  # no system has such a name, as the walk will say
+        return str(real_path(path))
+    except ValueError:  # no system has such a name, as the walk will say
         return path
 
 

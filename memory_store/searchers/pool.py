@@ -19,7 +19,8 @@ from time import monotonic
 from memory_store.errors import LockedError
 from memory_store.processes import Child, send_bytes, variables_without
 from memory_store.records import SearchRequest, SearchResponse
-from memory_store.searchers.wire import Outcome, Question, View, receive, send
+from memory_store.scopes import Limits
+from memory_store.searchers.wire import Outcome, Question, receive, send
 from memory_store.store import MemoryStore, Opening
 
 COMMAND = (sys.executable, "-P", "-m", "memory_store.searchers.process")
@@ -117,7 +118,7 @@ class Searchers:
         self._lock = threading.Lock()
 
     def ask(
-        self, views: tuple[View, ...], method: str, request: SearchRequest
+        self, views: tuple[Limits, ...], method: str, request: SearchRequest
     ) -> SearchResponse | None:
         """The answer of a process that is free; ``None`` when there is none: search yourself.
 

@@ -48,8 +48,8 @@ def _opened(asked: Stream) -> MemoryStore:
 
 def _outcome(store: MemoryStore, question: Question) -> Outcome:
     try:
-        for scope, readable in question.views:
-            store = store.limited_to(scope, readable=readable)
+        for one in question.views:
+            store = store.limited_to(one.scope, readable=one.readable, asker=one.asker)
         return Outcome(found=getattr(store, question.method)(question.request))
     except MemoryStoreError as refusal:
         return Outcome(refused=refusal)

@@ -15,16 +15,13 @@ from memory_store.crypto.keys import SecretKey
 from memory_store.errors import MemoryStoreError
 from memory_store.processes import Stream, receive_bytes, send_bytes
 from memory_store.records import SearchRequest, SearchResponse
-from memory_store.scopes import Scope
-
-View = tuple[Scope, Scope]
-"""What a store was limited to: the collections in it, and those whose memories may be opened."""
+from memory_store.scopes import Limits
 
 
 class Question(Struct, frozen=True):
     """A search: in which views, by which of the store's methods, and what is asked."""
 
-    views: tuple[View, ...]
+    views: tuple[Limits, ...]
     method: str
     request: SearchRequest
 

@@ -48,7 +48,7 @@ class LimitedVault:
 
     def __init__(self, whole: WholeVault, limits: Limits) -> None:
         self._whole, self._limits = whole, limits
-        self.creating = limits.creating
+        self.creating, self.asker = limits.creating, limits.asker
         self.path, self.vault, self.access = whole.path, whole.vault, whole.access
         self.gate, self.expansions = whole.gate, whole.expansions
         self.likenesses = whole.likenesses

@@ -57,6 +57,7 @@ class WholeVault:
 
     limits, limited, creating = "", False, True
     unnamed: frozenset[str] = frozenset()
+    asker = ""
 
     def __init__(
         self,

@@ -49,6 +49,7 @@ STATUS: tuple[tuple[type[MemoryStoreError], int], ...] = (
 )
 """What refusals and faults are in HTTP; the others are the caller's mistake, 400."""
 
+NAME_ONE = """name the one to search, as in hybrid_search('…', '{"database": "notes"}')"""
 NULL = (NotAVaultError, NotFoundError, BadInputError, LockedError)
 """Refusals of a function of one value that are NULL."""
 
@@ -254,13 +255,15 @@ class HybridFunctions:
                 raise BadInputError("database: a database's name expected", "database")
             request = read_request({**values, "q": str(query)})
             found = self._resolve(database)
-        except MemoryStoreError:
+        except MemoryStoreError as error:
             try:
                 may_search = self._resolve(None).searched() is not None
             except NotAVaultError:
                 may_search = True  # there being no vault hides nothing
             if not may_search:
                 return None  # what is wrong is said to those who may ask
+            if type(error) is NotAVaultError and database is None:
+                raise NotAVaultError(f"{error}: {NAME_ONE}") from None
             raise
         store = found.searched()
         if store is None:

@@ -37,7 +37,7 @@ MERGED_WITHIN = timedelta(
     minutes=1
 )  # alike events of such a time are one, so that they push no others out
 RARE = frozenset({UNLOCK, LOCK, MEMBERS, COLLECTION})
-NEVER_MERGED = RARE | {IMPORT}
+NEVER_MERGED = frozenset({UNLOCK, LOCK})  # no one can do these again and again without a secret
 STRAND_NUMBERS = 1 << 40  # batches that a strand may number
 
 

@@ -29,13 +29,16 @@ def session(
     answers: Sequence[str] = (),
     *,
     echoed: bool = False,
+    question: str = ": ",
     stop_at: str = "",
     **environment: str,
 ) -> tuple[str, int]:
     """Type ``memory-store WORDS…`` at a terminal; see ``at_terminal.session``."""
     command = [sys.executable, "-m", "memory_store", *words]
     variables = {**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment}
-    return at_terminal.session(command, variables, answers, echoed=echoed, stop_at=stop_at)
+    return at_terminal.session(
+        command, variables, answers, echoed=echoed, question=question, stop_at=stop_at
+    )
 
 
 def test_matching_words_are_bold(vault: Vault) -> None:
@@ -130,6 +133,23 @@ def test_a_vault_is_made_and_opened_with_a_typed_passphrase(tmp_path: Path) -> N
     assert code == 0, shown
     assert shown.count(said) == 1
     assert shown.index(said) < shown.index("Passphrase or")
+
+
+def test_a_slip_in_the_recovery_code_is_asked_again_where_the_device_key_is_gone(
+    tmp_path: Path,
+) -> None:
+    path, state = str(tmp_path / "typed.db"), tmp_path / "private" / "state"
+    made, _ = session(["init", path], [PASSPHRASE, PASSPHRASE])
+    recovery = re.search(r"^ +((?:[A-Z2-7]{4}-)+[A-Z2-7]{4})\r?$", made, re.MULTILINE)
+    assert recovery is not None
+    (state / "device-keys").rename(state / "elsewhere")
+    asks = "Recovery code for typed.db: "
+    shown, code = session(["stats", path], [PASSPHRASE, "a slip", recovery[1]], question=asks)
+    assert code == 0, shown
+    assert shown.count("or open it with the recovery code") == 1, shown
+    assert shown.count("That is not the recovery code. Try again") == 2
+    shown, code = session(["stats", path], ["a slip"] * 3, question=asks)
+    assert code == 3, shown
 
 
 def test_import_shows_its_progress_and_clears_it(empty_vault: Vault, notes: Path) -> None:

@@ -146,6 +146,19 @@ def test_a_dry_run_counts_what_it_found_by_kind_and_says_why_the_rest_is_skipped
     assert empty_vault.json(*words)["kinds"] == {"ChatGPT": 1}
 
 
+def test_links_that_lead_to_one_another_are_named(vault: Vault, tmp_path: Path) -> None:
+    loop, new = tmp_path / "loop.db", tmp_path / "new.db"
+    loop.symlink_to(loop.name)
+    for said in (
+        vault.run("import", str(loop), "--no-embed"),
+        vault.run("sources", "show", str(loop)),
+        run("init", str(loop), "--key-file", str(tmp_path / "keys" / "new.key")),
+        run("init", str(new), "--key-file", str(loop)),
+    ):
+        assert said.exit_code in (1, 2), said.output
+        assert str(loop) in said.stderr
+
+
 def test_what_is_skipped_until_it_is_named_is_named(empty_vault: Vault, notes: Path) -> None:
     (notes / "people.csv").write_text("name,note\nBen,nuts\n", encoding="utf-8")
     (notes / "photo.jpg").write_bytes(b"\xff\xd8")

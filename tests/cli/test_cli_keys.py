@@ -113,6 +113,13 @@ def test_a_key_file_linked_from_elsewhere_into_the_folder_is_refused(
     assert run("list", str(vault.path), "--key-file", str(link)).exit_code == 2
 
 
+def test_a_key_file_that_is_lost_leads_to_the_recovery_code(vault: Vault) -> None:
+    vault.key_file.unlink()
+    result = run("list", str(vault.path), "--key-file", str(vault.key_file))
+    assert result.exit_code == 2
+    assert "No such file or directory. If yours is lost, leave it out" in result.stderr
+
+
 def test_a_key_file_others_can_read_is_refused_with_the_remedy(vault: Vault) -> None:
     vault.key_file.chmod(0o644)
     result = run("list", str(vault.path), "--key-file", str(vault.key_file))

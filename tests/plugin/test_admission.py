@@ -13,6 +13,7 @@ import pytest
 from datasette.app import Datasette
 from threads import no_thread_to_be_had
 
+from datasette_hybrid.permissions.asker import Asker, asker
 from datasette_hybrid.requests import admission
 from datasette_hybrid.requests.admission import (
     WAITING,
@@ -48,11 +49,16 @@ async def with_threads(count: int, filled: Filled, serve: Serve) -> Served:
     return served.by("bob")
 
 
+async def asked_by(actor: str | None, queue: WorkQueue, call: Any) -> Any:
+    asker.set(Asker({}, actor_id=actor))
+    return await queue.run(call)
+
+
 @asynccontextmanager
-async def busy(queue: WorkQueue, calls: int) -> AsyncIterator[None]:
+async def busy(queue: WorkQueue, calls: int, actor: str | None = None) -> AsyncIterator[None]:
     """So many calls in the queue, which end with the block."""
     done = threading.Event()
-    held = [asyncio.ensure_future(queue.run(done.wait)) for _ in range(calls)]
+    held = [asyncio.create_task(asked_by(actor, queue, done.wait)) for _ in range(calls)]
     await asyncio.sleep(0)  # each has taken its place
     try:
         yield
@@ -127,7 +133,7 @@ async def test_a_turn_ends_when_the_answer_begins_and_when_the_request_does() ->
 
 
 async def test_a_refused_value_says_that_it_may_be_asked_again(patient: Served) -> None:
-    async with busy(work, WORKERS + WAITING):
+    async with busy(work, WORKERS + WAITING, "bob"):
         (row,) = await patient.sql("select hybrid_search('tomatoes') ->> '$[0].status' as status")
         assert row["status"] == 429
         assert REFUSED in str(await answers(patient, TABLE))
@@ -158,6 +164,30 @@ async def test_everything_at_once_ends(patient: Served) -> None:
     asked = [visit(path) for path in paths * 6] + [select(sql) for sql in (TABLE, VALUE) * 12]
     assert all(await asyncio.wait_for(asyncio.gather(*asked), timeout=300))
     assert await answers(patient, TABLE) == ROWS
+
+
+async def test_one_who_asks_for_much_keeps_no_other_waiting_for_all_of_it() -> None:
+    queue, go_on = WorkQueue(workers=1, waiting=3, others=4), threading.Event()
+    done: list[str] = []
+
+    def work_of(name: str) -> None:
+        assert go_on.wait(120)
+        done.append(name)
+
+    def asked(name: str) -> asyncio.Task[None]:
+        return asyncio.create_task(asked_by(name, queue, partial(work_of, name)))
+
+    flood = [asked("mallory") for _ in range(5)]
+    await asyncio.sleep(0)
+    late = [asked("alice"), asked("bob")]
+    await asyncio.sleep(0)
+    go_on.set()
+    (*fitting, beyond), _ = await asyncio.gather(
+        asyncio.gather(*flood, return_exceptions=True), asyncio.gather(*late)
+    )
+    assert fitting == [None] * 4
+    assert isinstance(beyond, QueueFullError)
+    assert done == ["mallory", "alice", "bob", *["mallory"] * 3]
 
 
 async def test_a_caller_who_waits_too_long_is_gone_when_their_turn_comes() -> None:

@@ -460,6 +460,14 @@ def test_a_map_that_is_wider_than_a_phone_says_so_and_moves_by_the_keyboard(
             assert page.locator(".hy-map").evaluate("map => map.scrollWidth <= map.clientWidth")
 
 
+def test_answers_about_words_stand_apart_from_the_form(open_address: str, page: Any) -> None:
+    page.goto(f"{open_address}{NOTES}/exists?q=tomatoes+zanzibar")
+    lines = [one.bounding_box() for one in page.locator(".hy-existing li").all()]
+    form = page.locator(".hy-query").last.bounding_box()
+    assert lines[0]["y"] - form["y"] - form["height"] >= 12
+    assert lines[1]["y"] - lines[0]["y"] >= 30  # a finger's room: the words are links
+
+
 def test_on_paper_there_are_results_and_nothing_to_press(open_address: str, browser: Any) -> None:
     with opened(browser) as page:
         page.goto(f"{open_address}{NOTES}?q=tomatoes")

@@ -114,6 +114,25 @@ async def test_no_one_waits_longer_than_their_patience_in_however_many_steps(
     assert all(0.45 <= seconds < 5 for seconds in took)
 
 
+async def test_no_one_waits_for_requests_that_do_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's body that never arrives, or an assistant that listens for ten minutes."""
+    monkeypatch.setattr(turns, "LONG", SHORT)
+    requests = Requests()
+    async with unfinished(requests, *[True] * 3, False):
+        assert await waited(requests, search=True) < PATIENCE / 2
+        async with unfinished(requests, False):  # one that has just begun
+            assert await waited(requests, search=True) < PATIENCE / 2, "it searches alone"
+
+
+async def test_a_thousand_requests_make_no_search_wait_much_longer() -> None:
+    requests = Requests()
+    async with unfinished(requests, *[True] * 1_000):
+        with requests.answering(search=True):
+            turn = turns._turn.get()
+            assert turn is not None
+            assert turn.left <= 4 * PATIENCE
+
+
 async def test_other_pages_wait_for_no_one() -> None:
     requests = Requests()
     async with unfinished(requests, True, True, False):

@@ -111,6 +111,16 @@ async def test_who_may_only_search_learns_nothing_of_others_questions(
     assert "cached" not in reported
 
 
+async def test_no_answer_says_that_another_has_asked_the_same(
+    expanding: tuple[Served, Any],
+) -> None:
+    """Nor the time that it takes: the model is asked again."""
+    served, model = expanding
+    for actor, cached in (("root", False), ("bob", False), ("bob", True), ("root", True)):
+        assert (await stage(served, actor))["cached"] is cached, actor
+    assert len(model.given) == 2
+
+
 @pytest.mark.in_a_file
 async def test_the_table_of_answers_shows_nothing(expanding: tuple[Served, Any]) -> None:
     served, _ = expanding

@@ -190,6 +190,19 @@ async def test_who_may_do_nothing_is_refused_before_any_of_the_body_comes(
         assert (request.status, request.begun.is_set()) == (403, False)
 
 
+async def test_who_sends_an_upload_slowly_keeps_no_other_from_importing(
+    closed: tuple[Served, str],
+) -> None:
+    served, collection = closed
+    carol, wanda = served.by("carol"), served.by("wanda")
+    async with late(carol, "POST", f"{served.base}/import.json", "Late") as slow:
+        begun = await post(wanda, MANY, collection=collection)
+        assert begun.status_code == 202, begun.text
+        assert (await ended(wanda, begun.json()["job"]))["imported"] == len(MANY)
+        assert (await post(carol, MANY)).status_code == 409, "one of each actor"
+    assert slow.status in (202, 400), slow.answer
+
+
 @pytest.mark.parametrize("at", [5, 11], ids=["between files", "before the last batch"])
 async def test_an_import_ends_when_its_starter_may_not_write_there_any_more(
     closed: tuple[Served, str], monkeypatch: pytest.MonkeyPatch, at: int

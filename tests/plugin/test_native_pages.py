@@ -32,6 +32,7 @@ async def test_a_row_offers_what_its_reader_may_do(
     page = soup(await served.by(actor).get(f"/notes/memories/{ONE}"))
     links = {a.find(string=True).strip(): a["href"] for a in page.select("a")}
     known = {OPEN, EDIT, DONE, DELETE, LIKE} & set(links)
+    assert "For good" not in page.get_text()  # it goes to the trash, and the page behind says so
     if ON_1:
         assert known == offered
     elif actor in ("root", "bob"):  # 0.65: behind the title, which opens the memory

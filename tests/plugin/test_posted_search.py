@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from datasette_hybrid.vaults.questions import LONGEST, MOST, Questions
+from datasette_hybrid.vaults.questions import LONGEST, MOST, MOST_OF_ONE, Questions
 
 from .conftest import ALLOW, PASSPHRASE, Filled, Serve, Served, soup
 
@@ -120,19 +120,30 @@ async def test_a_question_too_long_to_be_kept_is_answered_all_the_same(private: 
 
 
 def test_only_so_many_questions_are_kept() -> None:
-    questions = Questions()
-    first = questions.keep("me", [("q", "0")])
-    second = questions.keep("me", [("q", "1")])
+    questions, me = Questions(), ("me", False)
+    first = questions.keep(me, [("q", "0")])
+    second = questions.keep(me, [("q", "1")])
     assert first
     assert second
-    assert questions.find("me", first) == [("q", "0")]  # which makes it the newest
-    for number in range(2, MOST + 1):
-        questions.keep("me", [("q", str(number))])
-    assert questions.find("me", second) is None
-    assert questions.find("me", first) == [("q", "0")]
-    assert questions.find("you", first) is None
+    assert questions.find(me, first) == [("q", "0")]  # which makes it the newest
+    for number in range(2, MOST_OF_ONE + 1):
+        questions.keep(me, [("q", str(number))])
+    assert questions.find(me, second) is None
+    assert questions.find(me, first) == [("q", "0")]
+    assert questions.find(("you", False), first) is None
     questions.wipe()
-    assert questions.find("me", first) is None
+    assert questions.find(me, first) is None
+
+
+def test_one_who_asks_much_takes_no_other_the_way_back() -> None:
+    """Nor does a visitor whose every question comes from another browser."""
+    questions, me = Questions(), ("me", False)
+    mine = questions.keep(me, [("q", "0")])
+    assert mine
+    for number in range(2 * MOST):
+        for flood in (("mallory", False), (None, False, str(number))):
+            questions.keep(flood, [("q", str(number))])
+    assert questions.find(me, mine) == [("q", "0")]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,46 @@ from .conftest import ALLOW, Filled, Serve, Served, plain_datasette
 from .uploads import BEARER, MANY, NOTES, Held, ended, form, imported, links, page_of, post
 
 
+async def test_who_imports_for_long_keeps_no_other_from_importing(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanda, root, held = served.by("wanda"), served.by("root"), Held(monkeypatch, at=5)
+    long = (await post(wanda, MANY)).json()["job"]
+    await held.wait()
+    monkeypatch.setattr(import_jobs, "KEPT_JOBS", 2)
+    for _ in range(3):
+        assert (await imported(root, NOTES))["state"] == "done"
+    assert (await post(wanda, NOTES)).status_code == 409
+    held.release.set()
+    assert (await ended(wanda, long))["imported"] == len(MANY)
+
+
+async def test_the_same_files_by_two_people_at_once_are_there_once(
+    filled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = {"id": ["root", "wanda"]}
+    served = await serve(filled.path, options=filled.options(allow=dict.fromkeys(ALLOW, both)))
+    wanda, root, held = served.by("wanda"), served.by("root"), Held(monkeypatch, at=11)
+    before = served.store.stats()["memories"]
+    changed = {**MANY, "notes/003.md": b"Note number 3, otherwise."}
+    jobs = [(await post(root, MANY)).json()["job"], (await post(wanda, changed)).json()["job"]]
+    await held.wait()
+    while len(import_jobs.jobs_of(served.datasette)._jobs["notes"]) < 2 or not all(
+        job.done == 11 for job in import_jobs.jobs_of(served.datasette)._jobs["notes"]
+    ):
+        await asyncio.sleep(0.02)
+    held.release.set()
+    one, other = [await ended(root, job) for job in jobs]
+    assert {one["state"], other["state"]} == {"done"}
+    assert one["imported"] + other["imported"] == 12
+    assert one["unchanged"] + other["unchanged"] == 11
+    ((name, reason),) = one["failures"] + other["failures"]
+    assert name.startswith("notes/003.md")
+    assert "import it again" in reason
+    assert served.store.stats()["memories"] == before + 12
+    assert served.store.verify(full=True)["failures"] == []
+
+
 async def test_its_page_lists_exactly_what_it_wrote(served: Served) -> None:
     root, notes = served.by("root"), {**NOTES, "nameless.txt": b"No heading in here.\n\nMore."}
     first = await imported(root, notes, topics="work")

@@ -199,6 +199,8 @@ async def test_queries_across_databases_read_each_vault_by_its_own_grants(
     assert "Watering the tomatoes" in rows[0]["found"]
     assert rows[0]["locked"] == "[]"
     assert rows[0]["text"] is None  # the connection's own database holds no vault
+    nameless = await at(served.by("bob"), "_memory").sql("select hybrid_search('tomatoes') error")
+    assert "the database _memory holds no vault: name the one" in nameless[0]["error"]
     assert (
         await at(served.by("mallory"), "_memory").sql(
             """select hybrid_search('tomatoes', '{"database": "notes"}') found"""

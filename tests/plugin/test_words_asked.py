@@ -79,6 +79,10 @@ async def test_the_page_says_of_each_word_what_the_json_says(served: Served) -> 
     mine = [one for one in served.vault.audit.waiting() if one.actor == "bob"]
     assert {(one.action, one.surface) for one in mine} == {("search", "json"), ("search", "page")}
     assert {one.opened for one in mine} == {0}
+    links = [one["href"] for one in soup(answer).select(".hy-existing a")]
+    assert links == [f"{served.base}?q=%22every%20second%20day%22", f"{served.base}?q=tomatoes"]
+    for link in links:
+        assert soup(await bob.get(link)).select(".hy-result")
     shown = soup(answer)
     assert shown.title.text.startswith("Is a word there? · ")
     assert shown.select_one("input[name=q]")["value"] == asked

@@ -95,6 +95,38 @@ def test_a_question_in_a_language_of_no_note_finds_by_its_relatives(filled: Memo
     assert [row.collection for row in found.rows] == ["kitchen"]
 
 
+@pytest.mark.parametrize(
+    ("typed", "instead"),
+    [
+        ("ledgerboiler", "ledger boiler"),  # the blank was left out
+        ("thecottage", None),  # a function word is no part
+        ("Kammerschlüssel", "kammer schlüssel"),
+        ("Kammernschlüssel", "kammer schlüssel"),  # with a letter that links them
+        ("Dach", "dachkammer"),  # a part of a held word, whose other part is held, too
+        ("Schloss", None),
+    ],
+)
+def test_a_word_of_two_finds_both_and_a_part_finds_the_compound(
+    filled: MemoryStore, typed: str, instead: str | None
+) -> None:
+    made = filled.add("Die Kammer unter dem Dachboden ist dunkel.", collection="kitchen")
+    found = searched(filled, typed)
+    assert found.also_searched == ({typed: instead} if instead else {})
+    assert bool(found.rows) == bool(instead)
+    filled.delete(made.id)
+
+
+def test_meaning_reads_what_was_meant_and_a_compound_as_it_is(filled: MemoryStore) -> None:
+    def nearness(query: str) -> list[float | None]:
+        found = filled.search(query, mode="hybrid", limit=3)
+        return [row.vector_score for row in found.rows]
+
+    assert nearness("the accomodation, please") == nearness("the accommodation, please")
+    assert nearness("ledgerboiler") == nearness("ledger boiler")
+    filled.add("Die Kammer unter dem Dach ist dunkel.", collection="kitchen")
+    assert nearness("Kammerschlüssel") != nearness("Kammer Schlüssel")
+
+
 def test_words_come_from_the_collections_that_are_searched(filled: MemoryStore) -> None:
     assert searched(filled, "broler", collection="kitchen").also_searched == {"broler": "broiler"}
     assert searched(filled, "boler", collection="kitchen").also_searched == {}

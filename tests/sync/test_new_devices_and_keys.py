@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 from devices import Devices, held
+from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, NotAVaultError, TamperedError, WrongKeyError
 from memory_store.store import MemoryStore
-from memory_store.vault.bundles import KEYS, found_in
+from memory_store.vault import sync_state
+from memory_store.vault.bundles import KEYS, found_in, key_parts, write_file
+from memory_store.vault.key_heads import encoded, read_head
+from memory_store.vault.keyring import ROOT_SETTING, VAULT_SCOPE
 
 PASSPHRASE = "five random words are better"
 
@@ -198,6 +202,33 @@ def test_a_thief_with_the_old_root_key_cannot_replace_keys_for_others(
         assert report.keys == ""
         assert any("do not follow" in line or "not signed" in line for line in report.ignored)
         assert forged.id not in held(one)
+
+
+def test_a_new_device_joins_no_keys_that_a_lost_one_calls_the_newest(
+    store: MemoryStore, devices: Devices, lease: str, tmp_path: Path
+) -> None:
+    """The thief knows no key that the new device is given, and needs none: it has its slot."""
+    lost_key, path = tmp_path / "keys" / "lost.key", tmp_path / "new.db"
+    slot = store.keys.add(key_file=lost_key)
+    devices.sync(store)
+    lost = joined(devices, "lost", key_file=lost_key)
+    store.keys.remove(slot.id)
+    store.keys.rotate_root()
+    store.keys.rotate()
+    store.add("Said after the loss.")
+    devices.sync(store)
+
+    vault = lost._opened.vault.whole_vault()
+    head = read_head(vault.reader(), sync_state.read_state(vault.reader(), vault.keyring).roots)
+    newest = replace(head, clear={**head.clear, ROOT_SETTING: "9"})
+    keys = vault.keyring.of(VAULT_SCOPE)
+    parts = key_parts(keys, "00" * 8, 1, encoded(newest))
+    file = write_file(devices.drive, keys, KEYS, "00" * 8, 1, parts)
+    with pytest.raises(TamperedError, match=f"{file.name}.*do not follow"):
+        MemoryStore.join(path, devices.drive, key_file=devices.key_file)
+    assert not path.exists()
+    file.unlink()
+    assert held(joined(devices, "new")) == held(store)
 
 
 def test_a_device_with_another_key_is_asked_once_for_one_that_still_opens(

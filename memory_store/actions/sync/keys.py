@@ -257,8 +257,10 @@ def _use(
 def join(path: Path, folder: Path, secrets: Sequence[Secret]) -> WholeVault:
     """A copy of the vault whose devices share a folder, with no memories yet, opened.
 
-    The newest keys count: a key that was removed since opens no earlier ones. Raises BadInputError
-    where there are none in the folder, WrongKeyError where no secret opens them.
+    The newest keys count: a key that was removed since opens no earlier ones. They must follow from
+    all others there that a secret opens, or a lost device could call its own the newest. Raises
+    BadInputError where there are none in the folder, WrongKeyError where no secret opens them,
+    TamperedError where they do not follow.
     """
     found, _ = bundles.found_in(folder)
     heads, _ = published(found)
@@ -268,13 +270,13 @@ def join(path: Path, folder: Path, secrets: Sequence[Secret]) -> WholeVault:
             "target",
         )
     newest = {one.vault: head.rank for one, head, _ in reversed(heads)}
-    heads = [each for each in heads if each[1].rank == newest[each[0].vault]]
+    others, heads = heads, [each for each in heads if each[1].rank == newest[each[0].vault]]
     refusal: MemoryStoreError | None = None
     make_private_file(path)
     try:
         for one, head, parts in heads:
             try:
-                _make(path, one, head, parts, secrets)
+                _make(path, one, head, parts, secrets, others)
             except (WrongKeyError, TamperedError, FormatError) as error:
                 refusal = refusal or error
                 continue
@@ -288,24 +290,77 @@ def join(path: Path, folder: Path, secrets: Sequence[Secret]) -> WholeVault:
 
 
 def _make(
-    path: Path, one: Found, head: Head, parts: list[bytes], secrets: Sequence[Secret]
+    path: Path,
+    one: Found,
+    head: Head,
+    parts: list[bytes],
+    secrets: Sequence[Secret],
+    others: Sequence[tuple[Found, Head, list[bytes]]],
 ) -> None:
+    def opening(storage: Storage, vault: bytes) -> OpenedSlot:
+        return open_root(storage, vault, secrets, path)
+
     with closing(Storage.open(path)) as storage:
         if not storage.begin_file():
             storage.create_tables()
         with storage.transaction():
             write_head(storage, head)
-            keyring, settings, slot = opened_head(
-                storage, lambda storage, vault: open_root(storage, vault, secrets, path)
-            )
+            keyring, settings, slot = opened_head(storage, opening)
             try:
                 bundles.check_keys(one, keyring.of(VAULT_SCOPE), parts)
+                _check_follows(one, head, keyring.root, others, opening)
                 alone = replace(settings, holders=(), revision=settings.revision + 1)
                 write_settings(storage, keyring, alone)
                 sync_state.write(storage, keyring, (), State(roots=head.roots))
             finally:
                 keyring.wipe()
                 slot.key.wipe()
+
+
+def _check_follows(
+    one: Found,
+    head: Head,
+    root: SecretKey,
+    others: Sequence[tuple[Found, Head, list[bytes]]],
+    opening: Callable[[Storage, bytes], OpenedSlot],
+) -> None:
+    """Raise TamperedError unless keys follow from all others of the vault that a secret opens."""
+    tried = {head.digest}
+    for other, before, parts in others:
+        if other.vault != one.vault or before.digest in tried:
+            continue
+        tried.add(before.digest)
+        theirs = _opened_beside(other, before, parts, opening)
+        if theirs is None:
+            continue
+        try:
+            check_roots(one.vault, (before.rank[0], theirs.root), head.roots, (head.rank[0], root))
+        except TamperedError as error:
+            raise TamperedError(f"{one.named}, beside {other.named}: {error}") from None
+        finally:
+            theirs.wipe()
+
+
+def _opened_beside(
+    one: Found,
+    head: Head,
+    parts: list[bytes],
+    opening: Callable[[Storage, bytes], OpenedSlot],
+) -> WholeKeyring | None:
+    """The keys in a head; ``None`` where a secret does not open them, or nobody who holds them
+    says that they are those."""
+    try:
+        with closing(in_memory(head)) as storage, storage.transaction():
+            keys, _, slot = opened_head(storage, opening)
+    except (WrongKeyError, TamperedError, FormatError):
+        return None
+    slot.key.wipe()
+    try:
+        bundles.check_keys(one, keys.of(VAULT_SCOPE), parts)
+    except TamperedError:
+        keys.wipe()
+        return None
+    return keys
 
 
 def _take_away(path: Path) -> None:

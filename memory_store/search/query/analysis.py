@@ -28,7 +28,7 @@ from memory_store.records.collections import several_of_that_name
 from memory_store.search.context import SearchContext
 from memory_store.search.query.language import ParsedQuery, Phrase, Variant, is_symbol_like, parse
 from memory_store.search.query.more_like_this import Likeness, likeness
-from memory_store.search.query.spelling import corrections
+from memory_store.search.query.spelling import Instead, corrections
 from memory_store.search.recipes import LEGS
 from memory_store.text.canonical import folded, normalise_topic
 from memory_store.text.identifiers import CODE, code_words, identifiers, name_terms
@@ -174,11 +174,25 @@ def analyse(
         mask = mask & holds(phrase, context, blinding)
     for phrase in parsed.excluded:
         mask = mask & ~holds(phrase, context, blinding)
-    groups, corrected = _word_groups(parsed.text, keywords, blinding), {}
+    groups = _word_groups(parsed.text, keywords, blinding)
+    corrected: dict[str, Instead] = {}
     if "keyword" in legs:
-        corrected = corrections(parsed, keywords, groups, context, wanted.collections)
+        corrected = corrections(
+            parsed,
+            keywords,
+            groups,
+            context,
+            wanted.collections,
+            language=language,
+            hashed=blinding.term,
+        )
     if corrected:
-        keywords = tuple(corrected.get(word, word) for word in keywords)
+        keywords = tuple(
+            one
+            for word in keywords
+            for one in (_words_of(corrected[word]) if word in corrected else [word])
+        )
+        parsed = replace(parsed, text=_reworded(parsed.text, corrected))
         groups = _word_groups(parsed.text, keywords, blinding)
     fused = "keyword" in legs and len(legs) > 1
     return Analysis(
@@ -186,7 +200,7 @@ def analyse(
         language=language,
         keywords=keywords,
         groups=groups,
-        corrected=corrected,
+        corrected={word: one.words for word, one in corrected.items()},
         variant_groups=_variant_groups(parsed.variants, language, blinding),
         topics=_topics(parsed.text, language, blinding) if "topic" in legs else (),
         mask=mask,
@@ -194,6 +208,21 @@ def analyse(
         like=like,
         pairs=blinding.neighbours(len(keywords), groups) if fused else (),
     )
+
+
+def _words_of(instead: Instead) -> list[str]:
+    return [word.text for word in words_of(instead.words)]
+
+
+def _reworded(text: str, corrected: Mapping[str, Instead]) -> str:
+    """A text with what was meant instead of its slips."""
+    said, at = [], 0
+    for word in query_words(text):
+        other = corrected.get(word.text)
+        if other is not None and other.meant:
+            said += [text[at : word.start], other.words]
+            at = word.end
+    return "".join([*said, text[at:]])
 
 
 def _topics(text: str, language: str, blinding: Blinding) -> tuple[TopicGroup, ...]:

@@ -12,22 +12,36 @@ Quoted words, numbers, abbreviations, shorter words and names of code are left a
 is a word of a dictionary, of a language that is usual in the searched collections, or of English:
 that no note says *gift* does not make it a slip for *lift*. A word of a language that they do not
 have finds similar ones: *Normandía* finds *Normandy*.
+
+What is no slip may be two held words in one (*sparekey*, *Hochdruckmotor*), or part of a held one
+(*Kuchen* in *Apfelkuchen*). Those are looked up instead. Of all ways to cut a word in two that one
+counts whose parts most memories hold, as the geometric mean (Koehn and Knight, "Empirical Methods
+for Compound Splitting", 2003). Measured on XQuAD-de, nDCG@10: .9572 by the default ranking with
+both and .9543 without, .9449 and .9386 by words. To cut words that are held, too, gains less:
+.9555, .9431.
+
+What was meant is read by meaning, too, and by a reranker: with a slip in each query DBpedia's
+nDCG@10 is .520 then, and .492 where only words are corrected (the demo's .841, .817; CISI's .473,
+.461; Cranfield's .420, .417; SciFact's .740, .737; XQuAD-de's .948, .950). The parts of a compound
+are not: it means something else.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
-from memory_store.index.terms import unheld
+from memory_store.index.terms import look_up, unheld
 from memory_store.search.context import SearchContext
 from memory_store.search.query.language import ParsedQuery, is_symbol_like
 from memory_store.text.canonical import folded
 from memory_store.text.spelling import is_spelled
+from memory_store.text.tokens import is_stop_word
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -41,7 +55,25 @@ SHORTEST = 4  # letters of a word that is corrected: among three, most words are
 TWO_EDITS = 8  # letters from which two edits are one slip
 MOST_CORRECTED = 8  # words of a query: a text that was pasted is not full of slips
 
+SHORTEST_PART = 4  # letters of a part of a compound
+SHORTEST_RUN = 3  # letters of one of two words without the blank between them,
+LONG_RUN = 8  # where they have so many together: random syllables would be cut, too
+COMPOUNDING = frozenset({"da", "de", "nl", "no", "sv"})  # languages that write compounds as a word
+LINKS = ("e", "en", "er", "es", "n", "s")  # what they put between two parts
+MOST_COMPOUNDS = 8  # that hold a word: what is in more is no part of them, but an ending
+
 USUAL_SHARE = 0.05  # of the texts: a dictionary takes a second to load, for one that is hardly used
+
+
+class Instead(Struct, frozen=True):
+    """What is searched instead of a word: ``words``, with blanks or commas between them.
+
+    ``meant``: it is what was meant to be typed, and is read by meaning, too. A compound means
+    something else than its parts.
+    """
+
+    words: str
+    meant: bool
 
 
 def corrections(
@@ -50,9 +82,15 @@ def corrections(
     groups: Sequence[HashGroup],
     context: SearchContext,
     collections: Collection[str] | None,
-) -> dict[str, str]:
-    """Query word → what is searched instead. ``groups`` are the hashes of each of ``keywords``;
-    ``collections`` are the searched ones (``None``: all)."""
+    *,
+    language: str,
+    hashed: Callable[[str], HashGroup],
+) -> dict[str, Instead]:
+    """Query word → what is searched instead.
+
+    ``groups`` are the hashes of each of ``keywords``, and ``hashed`` gives those of any word;
+    ``collections`` are the searched ones (``None``: all), ``language`` is that of the query.
+    """
     if context.lexicon is None or context.by_places or is_symbol_like(parsed.text):
         return {}
     quoted = {folded(word) for phrase in parsed.required for word in phrase.words}
@@ -65,17 +103,108 @@ def corrections(
     wrong = [word for (word, _), unknown in zip(asked, missing, strict=True) if unknown]
     if not wrong:
         return {}
-    lexicons = list(context.lexicon(collections))
-    found = {word: nearest(folded(word), lexicons) for word in wrong[:MOST_CORRECTED]}
     searched = context.snapshot.collections if collections is None else collections
     texts = sum(map(Counter, map(context.snapshot.languages_in, searched)), Counter[str]())
     usual = [one for one, count in texts.items() if count >= USUAL_SHARE * texts.total()]
-    languages = dict.fromkeys(["en", *usual])
-    return {
-        word: other
-        for word, other in found.items()
-        if other is not None and not any(_dictionary(one).known([word]) for one in languages)
-    }
+
+    def held(words: Sequence[str]) -> dict[str, int]:
+        """How many memories hold each word, by its stem."""
+        distinct = list(dict.fromkeys(words))
+        found = look_up(context.snapshot, [hashed(one) for one in distinct], collections)
+        return dict(zip(distinct, found.frequencies, strict=True))
+
+    of_words = _Words(list(context.lexicon(collections)), held, language, usual)
+    found = ((word, of_words.instead(word)) for word in wrong[:MOST_CORRECTED])
+    return {word: other for word, other in found if other is not None}
+
+
+class _Words(Struct, frozen=True):
+    """What the searched collections say of words that nothing holds: their ``lexicons``, how many
+    memories hold each of some words, the ``language`` of the query and those that are ``usual``."""
+
+    lexicons: Sequence[tuple[Part, Lexicon]]
+    held: Callable[[Sequence[str]], dict[str, int]]
+    language: str
+    usual: Sequence[str]
+
+    def instead(self, word: str) -> Instead | None:
+        """A slip's word, else the two that were run together or are in a compound, else compounds
+        with the word. A word of a dictionary is a compound only where its language has them."""
+        plain, known = folded(word), {"en", *self.usual}
+        languages = dict.fromkeys((self.language, *self.usual))
+        compounding = next((one for one in languages if one in COMPOUNDING), None)
+        foreign = compounding != self.language and _is_word(word, known - COMPOUNDING)
+        if foreign and (compounding is None or not _is_word(word, [compounding])):
+            return None
+        slip = nearest(plain, self.lexicons)
+        if slip is not None and not _is_word(word, known):
+            return Instead(slip, meant=True)
+        if compounding != self.language:
+            both = self._parts(plain, self.language, ())
+            if both or compounding is None:
+                return Instead(both, meant=True) if both else None
+        found = self._parts(plain, compounding, LINKS) or self._compounds(plain, compounding)
+        return Instead(found, meant=False) if found else None
+
+    def _parts(self, word: str, language: str, links: Sequence[str]) -> str:
+        """The two held words that one is made of, or empty; ``links`` may end the first."""
+        least = SHORTEST_PART if links or len(word) < LONG_RUN else SHORTEST_RUN
+        pairs = [
+            (first, word[cut:])
+            for cut in range(least, len(word) - least + 1)
+            for first in (word[:cut], *_unlinked(word[:cut], links))
+            if not (is_stop_word(first, language) or is_stop_word(word[cut:], language))
+        ]
+        counts = self.held([one for pair in pairs for one in pair])
+
+        def merit(pair: Sequence[str]) -> tuple[int, bool]:
+            return counts[pair[0]] * counts[pair[1]], self._spelled(pair[0])
+
+        best = max(pairs, key=merit, default=())
+        return " ".join(best) if best and merit(best)[0] else ""
+
+    def _compounds(self, word: str, language: str) -> str:
+        """The held words that are made of one and of another that is held."""
+        rests: dict[str, list[str]] = {}
+        for part, lexicon in self.lexicons:
+            for other in _around(word.encode("utf-8", "replace"), part, lexicon):
+                if other.startswith(word):
+                    rest = other[len(word) :]
+                    bare = [rest.removeprefix(one) for one in LINKS if rest.startswith(one)]
+                    bare = [one for one in bare if len(one) >= SHORTEST_PART]
+                else:
+                    rest = other[: -len(word)]
+                    bare = _unlinked(rest, LINKS)
+                rests[other] = [one for one in (rest, *bare) if not is_stop_word(one, language)]
+        counts = self.held([one for rest in rests.values() for one in rest])
+        found = sorted(other for other, rest in rests.items() if any(map(counts.get, rest)))
+        return ", ".join(found) if len(found) <= MOST_COMPOUNDS else ""
+
+    def _spelled(self, word: str) -> bool:
+        """Whether a memory may spell it so."""
+        known = word.encode("utf-8", "replace")
+        return any(lexicon.place(known) is not None for _, lexicon in self.lexicons)
+
+
+def _around(word: bytes, part: Part, lexicon: Lexicon) -> Iterator[str]:
+    """The living words that begin or end with one and are longer by a part."""
+    ends = np.char.endswith(lexicon.words, word)
+    for place in sorted({*range(*lexicon.span(word)), *np.flatnonzero(ends).tolist()}):
+        other = lexicon.words[place].decode("utf-8", "replace")
+        longer = len(other) - len(word.decode("utf-8", "replace"))
+        if longer >= SHORTEST_PART and lexicon.counts(place, place + 1, part.alive).item():
+            yield other
+
+
+def _unlinked(first: str, links: Sequence[str]) -> list[str]:
+    """The first part of a compound without letters that link it to the second."""
+    bare = [first.removesuffix(one) for one in links if first.endswith(one)]
+    return [one for one in bare if len(one) >= SHORTEST_PART]
+
+
+def _is_word(word: str, languages: Collection[str]) -> bool:
+    """Whether a dictionary of any of the languages has it."""
+    return any(_dictionary(one).known([word]) for one in languages)
 
 
 @cache

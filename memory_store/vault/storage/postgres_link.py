@@ -73,6 +73,10 @@ class ServerAwayError(ServerError, AwayError):
     """The server cannot be reached, or does not serve now."""
 
 
+class TakenError(StorageError, sqlite3.IntegrityError):
+    """It has a row of that key already."""
+
+
 class Greeting:
     """What is said at the beginning of a connection, and asked when one is lent again."""
 
@@ -335,7 +339,7 @@ _CAUSES: dict[str, tuple[type[MemoryStoreError], str]] = {
     "57P03": (ServerAwayError, "the database is away (it is starting, or stopping)"),
     "53100": (ServerError, "the disk of the server is full"),
     "53300": (ServerAwayError, "the server takes no more connections"),
-    "23505": (StorageError, "it has a row of that key already; if you were making it: try again"),
+    "23505": (TakenError, "it has a row of that key already; if you were making it: try again"),
     **dict.fromkeys(FORGOTTEN, (ServerError, "its tables were changed meanwhile; try again")),
     READ_ONLY: (ReadOnlyError, "nothing can be written: the server is a standby, or read-only"),
     "28": (ServerError, "the server does not let this user in: see PGPASSWORD and ~/.pgpass"),
