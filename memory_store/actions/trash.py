@@ -8,6 +8,7 @@ trash, which goes. What it replaces goes into the trash.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -25,7 +26,7 @@ from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import take_out, write_batch
 from memory_store.titles import shown_title
-from memory_store.vault import trash
+from memory_store.vault import originals, trash
 from memory_store.vault.audit_events import ERASE, READ, RESTORE
 from memory_store.vault.storage import Storage
 from memory_store.vault.trash import BY_HAND, BY_TRASH, Change, Entry, is_deleted, is_named
@@ -187,7 +188,8 @@ def put_back(
     """Write what rows of the trash hold, and delete the memories ``gone``, each in the version
     that it must have, in one transaction.
 
-    Raises ConflictError where another was quicker.
+    Where another memory has its id by now, in a collection that these keys do not read, what was
+    deleted comes back under a new id. Raises ConflictError where another was quicker.
     """
     gone = gone or {}
     vault = opened.vault
@@ -195,14 +197,27 @@ def put_back(
     first = {one.kept.memory: one for one in reversed(chosen)}
     last = {one.kept.memory: one.kept.version for one in every}
     with vault.reader().reading() as storage:
-        present = storage.memories.rows([*first])
+        present, readable = storage.memories.rows([*first]), vault.keyring.readable()
         befores = {
             memory: trash.open_entry(storage, vault.keyring, one) for memory, one in first.items()
         }
         origins = [trash.origin_of(storage, vault.keyring, one) for one in first.values()]
-    held = {one: present[one].version if one in present else 0 for one in befores}
+        newest = {one.kept.memory: one for one in every}
+        taken = {  # what was moved is not taken back from where it is
+            one: str(uuid.uuid4())
+            for one, row in present.items()
+            if row.collection not in readable and is_deleted(newest[one])
+        }
+        files = {
+            fresh: originals.opened(storage, vault.keyring, befores[one])
+            for one, fresh in taken.items()
+            if (kept := befores[one].original) is not None and kept.token
+        }
+    held = {one: row.version for one, row in present.items() if one not in taken}
     memories = [
-        replace(before, version=max(last[one], held[one]) + 1, updated=drafts.now())
+        replace(before, id=taken[one], version=1, updated=drafts.now())
+        if one in taken
+        else replace(before, version=max(last[one], held.get(one, 0)) + 1, updated=drafts.now())
         for one, before in befores.items()
     ]
     numbers = [one.number for one in chosen]
@@ -211,6 +226,7 @@ def put_back(
     def also(storage: Storage) -> None:
         if storage.trash.delete(numbers) != len(numbers):
             raise ConflictError("another program put back or erased some of it meanwhile")
+        trash.drop_originals(storage, vault.keyring, taken)
         rows = storage.memories.rows([*gone])
         if {one.id: one.version for one in rows.values()} != gone:
             raise ConflictError("another program changed some of it meanwhile")
@@ -219,8 +235,8 @@ def put_back(
     preparer = Indexer(vault, WritingEmbedders(opened.embedders, vault))
     try:
         prepared = preparer.prepare(list(zip(memories, origins, strict=True)))
-        restored = [replace(one, replaces=held[one.memory.id]) for one in prepared]
-        write_batch(vault, restored, preparer.model, change, also)
+        restored = [replace(one, replaces=held.get(one.memory.id, 0)) for one in prepared]
+        write_batch(vault, restored, preparer.model, change, also, files)
     finally:
         preparer.close()
     return shown(vault, memories)
