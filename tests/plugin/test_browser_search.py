@@ -460,12 +460,6 @@ def test_a_map_that_is_wider_than_a_phone_says_so_and_moves_by_the_keyboard(
             assert page.locator(".hy-map").evaluate("map => map.scrollWidth <= map.clientWidth")
 
 
-def test_the_name_of_a_search_to_save_has_room(open_address: str, page: Any) -> None:
-    page.goto(f"{open_address}{NOTES}?q=tomatoes")
-    page.locator(".hy-save summary").click()
-    assert page.locator(".hy-save input[name=name]").bounding_box()["width"] >= 200
-
-
 def test_answers_about_words_stand_apart_from_the_form(open_address: str, page: Any) -> None:
     page.goto(f"{open_address}{NOTES}/exists?q=tomatoes+zanzibar")
     lines = [one.bounding_box() for one in page.locator(".hy-existing li").all()]
