@@ -157,9 +157,10 @@ def _changed_since(chosen: Sequence[Entry], every: Sequence[Entry]) -> frozenset
 
 
 def _is_told(vault: OpenVault, entry: Entry, row: MemoryRow) -> bool:
-    """Whether a row of the trash is believed for a memory that is there: of a shared collection,
-    where another may have written it, for one of that collection alone."""
-    own = vault.keyring.is_owner and entry.collection not in vault.settings.shared
+    """Whether a row of the trash is believed for a memory that is there: of a collection that is or
+    was shared, where another may have written it, for one of that collection alone."""
+    shared = vault.settings.shared.union(vault.settings.once_shared)
+    own = vault.keyring.is_owner and entry.collection not in shared
     return own or row.collection == entry.collection
 
 
@@ -175,7 +176,7 @@ def _refuse_moved(vault: OpenVault, storage: Storage, entries: Sequence[Entry]) 
     if entries and not told(vault, storage, entries):
         moved = entries[-1].kept.memory
         raise SettledConflictError(
-            f"memory {moved} is not in that shared collection any more: move it there by an edit, "
+            f"memory {moved} left a collection that is or was shared: move it there by an edit, "
             f"or take this out of the trash: memory-store trash empty {moved}",
             [moved],
         )

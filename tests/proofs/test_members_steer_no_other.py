@@ -89,10 +89,11 @@ def restore(store: MemoryStore) -> object:
     return store.trash.restore(group="0123456789abcdef")
 
 
+@pytest.mark.parametrize("revoked", [False, True])
 @pytest.mark.parametrize("planted", ["changed", "added"])
 @pytest.mark.parametrize("way", [undo, undo_all, restore])
 def test_no_row_that_a_member_puts_into_the_trash_takes_a_memory_of_another_collection(
-    two: Two, way: Callable[[MemoryStore], object], planted: str
+    two: Two, way: Callable[[MemoryStore], object], planted: str, revoked: bool
 ) -> None:
     with two.owner() as store:
         (diary,) = store.list(collection="personal")
@@ -100,6 +101,8 @@ def test_no_row_that_a_member_puts_into_the_trash_takes_a_memory_of_another_coll
         new = str(uuid.uuid4())
         put_into_the_trash(hers, *((diary.id,) if planted == "changed" else (new, (diary.id,))))
     with two.owner() as store:
+        if revoked:
+            store.keys.revoke("Mallory")
         with suppress(NotFoundError, ConflictError):
             way(store)
         assert store.get(diary.id) == diary
