@@ -57,7 +57,8 @@ def kept(store: MemoryStore, path: Path, **options: object) -> Memory:
 def parts(store: MemoryStore) -> list[str]:
     """The ids of the parts of originals in the vault."""
     reader = store._opened.vault.reader()
-    return list(reader.memories.originals([one.id for one in store.every()]))
+    held = store._opened.vault.keyring.readable()
+    return list(reader.memories.originals([one.id for one in store.every()], held))
 
 
 def sizes(store: MemoryStore) -> int:

@@ -290,6 +290,28 @@ def test_a_view_has_the_trash_of_its_collections_alone(store: MemoryStore) -> No
         blind.undo()
 
 
+def test_who_takes_the_id_of_a_deleted_memory_keeps_nobody_from_restoring_it(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    """Ids stand in clear. What was kept of its file stays, too, when the other one is deleted."""
+    diary, team = (store.collections.create(name).id for name in ("diary", "team"))
+    (tmp_path / "mine.md").write_text("# Mine\n\nA letter.")
+    report = store.import_paths(str(tmp_path / "mine.md"), collection="diary", keep_originals=True)
+    (id_,) = report.ids
+    alice, mallory = (store.limited_to(Scope.of([one])) for one in (diary, team))
+    alice.delete(id_)
+    for _ in "12":
+        mallory.add("Mallory's", id=id_, collection="team")
+        mallory.delete(id_)
+    mallory.add("Mallory's", id=id_, collection="team")
+    (restored,) = alice.trash.restore(id_)
+    assert (restored.title, restored.collection) == ("Mine", "diary")
+    assert alice.original(restored.id) == b"# Mine\n\nA letter."
+    assert alice.trash.list() == []
+    assert mallory.get(id_).text == "Mallory's"
+    assert store.verify(full=True)["failures"] == []
+
+
 def test_one_who_may_not_read_deletes_into_the_trash_and_opens_nothing(store: MemoryStore) -> None:
     memory = store.add("The lease ends in June.", collection="work")
     work = Scope.of([store.collections.find("work")])

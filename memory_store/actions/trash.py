@@ -8,6 +8,7 @@ trash, which goes. What it replaces goes into the trash.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -25,9 +26,10 @@ from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.writer import take_out, write_batch
 from memory_store.titles import shown_title
-from memory_store.vault import trash
+from memory_store.vault import originals, trash
 from memory_store.vault.audit_events import ERASE, READ, RESTORE
 from memory_store.vault.storage import Storage
+from memory_store.vault.storage.memories import MemoryRow
 from memory_store.vault.trash import BY_HAND, BY_TRASH, Change, Entry, is_deleted, is_named
 
 NOTHING = "there is nothing to undo: no deletion or edit of this key is in the trash"
@@ -124,8 +126,11 @@ def restore(
         with vault.reader().reading() as storage:
             every = open_entries(vault, storage)
             named = {given: _named(vault, storage, every, given) for given in wanted}
-        chosen = [_newest(named[given], given, which) for given, which in wanted.items()]
-        of_group = [one for one in every if group and one.kept.group == group]
+            of_group = [one for one in every if group and one.kept.group == group]
+            chosen = [_newest(named[given], given, which) for given, which in wanted.items()]
+            _refuse_moved(vault, storage, chosen)
+            _refuse_moved(vault, storage, of_group)
+            every, of_group = (told(vault, storage, some) for some in (every, of_group))
         later = _changed_since(of_group, every)
         chosen += [one for one in of_group if one.kept.memory not in later]
         if later and not chosen:
@@ -149,6 +154,43 @@ def _changed_since(chosen: Sequence[Entry], every: Sequence[Entry]) -> frozenset
         for one in every
         if one.number > last.get(one.kept.memory, one.number) and one.kept.way != BY_TRASH
     )
+
+
+def _is_told(vault: OpenVault, entry: Entry, row: MemoryRow) -> bool:
+    """Whether a row of the trash is believed for a memory that is there: of a collection that is or
+    was shared, where another may have written it, for one of that collection alone."""
+    shared = vault.settings.shared.union(vault.settings.once_shared)
+    own = vault.keyring.is_owner and entry.collection not in shared
+    return own or row.collection == entry.collection
+
+
+def told(vault: OpenVault, storage: Storage, entries: Sequence[Entry]) -> list[Entry]:
+    """The rows of the trash that are believed for where their memories are now."""
+    rows = storage.memories.rows([*{one.kept.memory for one in entries}])
+    found = ((one, rows.get(one.kept.memory)) for one in entries)
+    return [one for one, row in found if row is None or _is_told(vault, one, row)]
+
+
+def _refuse_moved(vault: OpenVault, storage: Storage, entries: Sequence[Entry]) -> None:
+    """Raise SettledConflictError where none of some rows of the trash is believed."""
+    if entries and not told(vault, storage, entries):
+        moved = entries[-1].kept.memory
+        raise SettledConflictError(
+            f"memory {moved} left a collection that is or was shared: move it there by an edit, "
+            f"or take this out of the trash: memory-store trash empty {moved}",
+            [moved],
+        )
+
+
+def made_with(vault: OpenVault, storage: Storage, entries: Sequence[Entry]) -> dict[str, int]:
+    """Id → version of the memories that are there and that changes made, as rows of the trash tell,
+    where they are believed."""
+    rows = storage.memories.rows([*{added for one in entries for added in one.kept.added}])
+    return {
+        row.id: row.version
+        for row in rows.values()
+        if any(row.id in one.kept.added and _is_told(vault, one, row) for one in entries)
+    }
 
 
 def _named(vault: OpenVault, storage: Storage, entries: Sequence[Entry], given: str) -> list[Entry]:
@@ -187,7 +229,8 @@ def put_back(
     """Write what rows of the trash hold, and delete the memories ``gone``, each in the version
     that it must have, in one transaction.
 
-    Raises ConflictError where another was quicker.
+    Where another memory has its id by now, in a collection that these keys do not read, what was
+    deleted comes back under a new id. Raises ConflictError where another was quicker.
     """
     gone = gone or {}
     vault = opened.vault
@@ -195,14 +238,27 @@ def put_back(
     first = {one.kept.memory: one for one in reversed(chosen)}
     last = {one.kept.memory: one.kept.version for one in every}
     with vault.reader().reading() as storage:
-        present = storage.memories.rows([*first])
+        present, readable = storage.memories.rows([*first]), vault.keyring.readable()
         befores = {
             memory: trash.open_entry(storage, vault.keyring, one) for memory, one in first.items()
         }
         origins = [trash.origin_of(storage, vault.keyring, one) for one in first.values()]
-    held = {one: present[one].version if one in present else 0 for one in befores}
+        newest = {one.kept.memory: one for one in every}
+        taken = {  # what was moved is not taken back from where it is
+            one: str(uuid.uuid4())
+            for one, row in present.items()
+            if row.collection not in readable and is_deleted(newest[one])
+        }
+        files = {
+            fresh: originals.opened(storage, vault.keyring, befores[one])
+            for one, fresh in taken.items()
+            if (kept := befores[one].original) is not None and kept.token
+        }
+    held = {one: row.version for one, row in present.items() if one not in taken}
     memories = [
-        replace(before, version=max(last[one], held[one]) + 1, updated=drafts.now())
+        replace(before, id=taken[one], version=1, updated=drafts.now())
+        if one in taken
+        else replace(before, version=max(last[one], held.get(one, 0)) + 1, updated=drafts.now())
         for one, before in befores.items()
     ]
     numbers = [one.number for one in chosen]
@@ -211,6 +267,7 @@ def put_back(
     def also(storage: Storage) -> None:
         if storage.trash.delete(numbers) != len(numbers):
             raise ConflictError("another program put back or erased some of it meanwhile")
+        trash.drop_originals(storage, vault.keyring, taken)
         rows = storage.memories.rows([*gone])
         if {one.id: one.version for one in rows.values()} != gone:
             raise ConflictError("another program changed some of it meanwhile")
@@ -219,8 +276,8 @@ def put_back(
     preparer = Indexer(vault, WritingEmbedders(opened.embedders, vault))
     try:
         prepared = preparer.prepare(list(zip(memories, origins, strict=True)))
-        restored = [replace(one, replaces=held[one.memory.id]) for one in prepared]
-        write_batch(vault, restored, preparer.model, change, also)
+        restored = [replace(one, replaces=held.get(one.memory.id, 0)) for one in prepared]
+        write_batch(vault, restored, preparer.model, change, also, files)
     finally:
         preparer.close()
     return shown(vault, memories)
@@ -272,12 +329,13 @@ def undo(opened: Opened) -> Undone:
             raise NotFoundError(NOTHING)
         last = mine[-1].kept
         of_group = [one for one in mine if one.kept.group == last.group]
-        later = _changed_since(of_group, every)
-        chosen = [one for one in of_group if one.kept.memory not in later]
         with vault.reader().reading() as storage:
+            _refuse_moved(vault, storage, of_group)
+            every, of_group = (told(vault, storage, some) for some in (every, of_group))
+            later = _changed_since(of_group, every)
             # the successor of what stays as it is stays, too
-            rows = {} if later else storage.memories.rows(last.added)
-            made = {one.id: one.version for one in rows.values()}
+            made = {} if later else made_with(vault, storage, of_group)
+        chosen = [one for one in of_group if one.kept.memory not in later]
         before = open_all(vault, [one.kept.memory for one in chosen])
         put = put_back(opened, chosen, every, made) if chosen or made else []
         change = _change(of_group, before, put)

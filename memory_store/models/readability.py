@@ -79,6 +79,7 @@ NAMES: Mapping[str, str] = {
     "yi": "Yiddish",
     "zh": "Chinese",
 }
+FIRST_GREEK = "\u0370"  # the letters before it are Latin
 WORTH_SAYING = 0.1  # share of a collection's memories in a language
 
 
@@ -86,6 +87,13 @@ def readability(embedder: Embedder, text: str) -> float:
     """How well ``embedder`` reads ``text`` (0-1). What has no tokens is read."""
     unread = unread_share(embedder, text)
     return min(1.0, max(0.0, (UNREAD - unread) / (UNREAD - READ)))
+
+
+def is_read(embedder: Embedder, query: str) -> bool:
+    """Whether ``embedder`` reads a query; of Latin letters alone it may be noise, which is read."""
+    return all(one < FIRST_GREEK or not one.isalpha() for one in query) or (
+        readability(embedder, query) >= 0.5
+    )
 
 
 def unread_share(embedder: Embedder, text: str) -> float:

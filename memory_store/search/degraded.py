@@ -33,6 +33,7 @@ STALE = "{} is indexed with earlier settings in part (memories: {:,})."
 UNEMBEDDED = "{} has no vectors, meaning is not searched there."
 UNREAD = "{}: {} does not read {}, so these memories are found by words, hardly by meaning."
 UNSUITED = "{}: {} was not made for {}, so it finds less of them by meaning than it could."
+UNREAD_QUERY = "meaning: {} does not read this query."
 PARTLY = "meaning: {:,} of {:,} memories. The others are found by words."
 A_PATH = re.compile(r"(?<![\w/:.])(~|[A-Za-z]:)?[/\\].*", re.DOTALL)
 NO_RERANKER = "no reranker, "
@@ -242,6 +243,11 @@ def unread_line(embedder: Embedder, named: str, languages: Iterable[str], comman
     """
     said = UNREAD.format(named, embedder.name, " or ".join(languages))
     return Degraded(Code.UNREAD, said, command, names=True)
+
+
+def unread_query(embedder: Embedder, command: str) -> Degraded:
+    """What is to be said where a model does not read the letters of a query."""
+    return Degraded(Code.UNREAD, UNREAD_QUERY.format(embedder.name), command)
 
 
 def unsuited_line(

@@ -351,14 +351,17 @@ def erase(storage: Storage, keyring: Keyring, memories: Iterable[str]) -> int:
 
 def drop_originals(storage: Storage, keyring: Keyring, memories: Iterable[str]) -> None:
     """Delete what was kept of originals that some memories had, and that neither they nor their
-    rows in the trash name any more (in the caller's transaction)."""
-    parts = storage.memories.originals([*memories])
+    rows in the trash name any more (in the caller's transaction). In collections that the keyring
+    does not read, where another memory may have had the same id, all stays."""
+    readable = keyring.readable()
+    parts = storage.memories.originals([*memories], readable)
     if not parts:
         return
     holders = {part.partition(".")[0] for part in parts}
-    heads = [*storage.memories.rows([*holders]).values()]
+    there = storage.memories.rows([*holders]).values()
+    heads = [row for row in there if row.collection in readable]
     try:
-        found = entries(storage, keyring, keyring.readable())
+        found = entries(storage, keyring, readable)
     except (TamperedError, FormatError):
         return  # what a damaged row names is not known; ``verify`` says which one it is
     heads += [_row_of(one.collection, one.kept) for one in found if one.kept.memory in holders]

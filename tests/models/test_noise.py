@@ -45,6 +45,20 @@ def test_one_word_of_a_note_among_noise_is_hardly_an_answer(notes: MemoryStore) 
 
 
 @pytest.mark.once
+def test_two_words_of_a_note_among_unknown_ones_are_none_of_noise(notes: MemoryStore) -> None:
+    """The unknown ones may be names; the same word twice is one."""
+    asked, twice = (
+        notes.search(query).rows[0]
+        for query in (
+            "zixofhct mainsail lcgxroftx reefed vujepali",
+            "zixofhct mainsail lcgxroftx mainsail vujepali",
+        )
+    )
+    assert asked.keyword_rank == 1
+    assert asked.score > twice.score
+
+
+@pytest.mark.once
 def test_a_question_in_words_that_no_note_holds_is_still_answered(notes: MemoryStore) -> None:
     first = notes.search("moisture ingress").rows[0]
     assert (first.keyword_rank, first.title) == (None, "The wet wall in the dining room")

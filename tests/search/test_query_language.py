@@ -195,3 +195,10 @@ def test_an_unknown_mode_is_refused_by_name() -> None:
     with pytest.raises(BadInputError) as refusal:
         search_request("x", mode="fuzzy")
     assert refusal.value.parameter == "mode"
+
+
+@pytest.mark.parametrize("query", ["-cellar", '-"side door" -cellar'])
+def test_what_only_leaves_out_is_told_what_it_lacks(query: str) -> None:
+    with pytest.raises(BadInputError, match="says only what to leave out"):
+        parse(search_request(query))
+    assert parse(search_request(f"{query} type:note")).excluded

@@ -82,6 +82,16 @@ def test_who_may_not_read_learns_no_language(russian: MemoryStore) -> None:
     assert "Russian" not in " ".join(answer.degraded)
 
 
+def test_a_query_that_the_model_does_not_read_says_why_it_finds_nothing(store: MemoryStore) -> None:
+    store.add("The key hangs in the hall.")
+    answer = store.search("ключ от подвала")
+    (line,) = [line for line in answer.degraded if "does not read" in line]
+    assert line.sentence.endswith("does not read this query.")
+    assert line.command == f"memory-store reindex {store.path} {MENDED}"
+    for query in ("Schlüssel für den Keller", "xqzzv plorf", "key 🎉"):
+        assert not any("does not read" in line for line in store.search(query).degraded)
+
+
 def test_of_languages_that_the_model_reads_nothing_is_said(store: MemoryStore) -> None:
     store.add("The key hangs in the hall.")
     store.add("Der Schlüssel hängt im Flur.")

@@ -234,7 +234,8 @@ class Copy:
     def _few(self, some: Sequence[Known]) -> Iterator[list[Known]]:
         """Memories in parts whose originals fit into memory together."""
         sizes: dict[str, int] = defaultdict(int)
-        parts = self.vault.reader().memories.originals([one.register.memory for one in some])
+        ids, held = [one.register.memory for one in some], self.vault.keyring.readable()
+        parts = self.vault.reader().memories.originals(ids, held)
         for part, size in parts.items():
             sizes[part.partition(".")[0]] += size
         few, total = list[Known](), 0

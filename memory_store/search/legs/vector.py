@@ -18,7 +18,7 @@ import numpy as np
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.index.numpy_vectors import NumpyVectors, best_windows
 from memory_store.index.vectors import VectorHits
-from memory_store.models.readability import unread_languages
+from memory_store.models.readability import is_read, unread_languages
 from memory_store.records.degraded import Code, Degraded
 from memory_store.search.candidates import Fetched, LegList, QueryModel, Scope
 from memory_store.search.context import SearchContext
@@ -33,6 +33,7 @@ from memory_store.search.degraded import (
     read_it,
     unembedded_lines,
     unread_line,
+    unread_query,
 )
 from memory_store.search.legs.contents import enough
 from memory_store.search.legs.neighbours import blended_meaning, neighbours_for
@@ -102,13 +103,16 @@ def _words_decide(search: Search) -> bool:
 
 
 def _unread(model: QueryModel, search: Search) -> tuple[Degraded, ...]:
-    """What is to be said where a model does not read a collection that it searches."""
+    """What is to be said where a model does not read a collection that it searches, or the query
+    alone."""
     context, snapshot = search.context, search.snapshot
     unread: dict[tuple[str, ...], list[str]] = {}
     for collection in model.scope.collections:
         languages = unread_languages(model.embedder, snapshot.languages_in(collection))
         if languages and (search.analysis.mask & snapshot.visible([collection])).any():
             unread.setdefault(languages, []).append(collection)
+    if not unread and not is_read(model.embedder, search.analysis.parsed.text):
+        return (unread_query(model.embedder, read_it(context.typed_vault())),)
     return tuple(
         unread_line(
             model.embedder,

@@ -100,6 +100,7 @@ NO_WORD = (
     "q: the query holds no word to search for. Signs are found as a pattern, with \\ before each: "
     "--mode literal (mode=literal)"
 )
+LEFT_OUT = "q: the query says only what to leave out: add a word, or a filter such as type:note"
 
 
 def refuse_nothing(request: SearchRequest) -> None:
@@ -133,7 +134,7 @@ def parse(request: SearchRequest) -> ParsedQuery:
     wordless = is_delimited(request.query.strip()) and resolve_mode(request) == "literal"
     asks = parsed.words or parsed.variants or parsed.has_filters or request.asks_without_words
     if not (asks or wordless):
-        raise BadInputError(NO_WORD, parameter="q")
+        raise BadInputError(LEFT_OUT if parsed.excluded else NO_WORD, parameter="q")
     return parsed
 
 

@@ -146,13 +146,17 @@ class Memories(Table):
         query = f"select id, tag, body from memory_bodies where id {LISTED}"
         return {id_: (tag, body) for id_, tag, body in self._all(query, (listed(ids),))}
 
-    def originals(self, memories: Sequence[str]) -> dict[str, int]:
-        """The parts of the originals of some memories, and how long each is."""
+    def originals(self, memories: Sequence[str], collections: Collection[str]) -> dict[str, int]:
+        """The parts of the originals of some memories in some collections, and how long each is."""
         found: dict[str, int] = {}
         for some in parts(memories, ORIGINALS_AT_ONCE):
             within = " or ".join(["(id > ? and id < ?)"] * len(some))
-            query = f"select id, length(body) from memory_bodies where {within}"
-            found |= self._all(query, [end for one in some for end in (f"{one}.", f"{one}/")])
+            query = f"""
+                select id, length(body) from memory_bodies
+                where ({within}) and collection {LISTED}
+            """
+            ends = [end for one in some for end in (f"{one}.", f"{one}/")]
+            found |= self._all(query, [*ends, listed(collections)])
         return found
 
     def remove_bodies(self, ids: Sequence[str]) -> None:
