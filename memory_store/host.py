@@ -24,7 +24,7 @@ from memory_store.assistants.assistant import (
 from memory_store.assistants.sessions import Sessions
 from memory_store.code.blame import BLAME, Change, changes_in
 from memory_store.code.languages import language_of_name
-from memory_store.configuration import opener
+from memory_store.configuration import opener, typed_vault
 from memory_store.dates import epoch
 from memory_store.importing import archive, drafts
 from memory_store.importing.drafts import checked_id, checked_type

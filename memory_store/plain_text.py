@@ -23,6 +23,7 @@ RULES = (frozenset("-"), frozenset("*"), frozenset("_"))
 EMPHASIS = re.compile(
     r"(?<![\w*\\])(?P<stars>\*{1,3})(?=[^\s*])[^*\n]{1,400}(?<=[^\s*])(?P=stars)(?![\w*])"
     r"|(?<![\w_\\])(?P<lines>_{1,3})(?=[^\s_])[^_\n]{1,400}(?<=[^\s_])(?P=lines)(?![\w_])"
+    r"|(?<![\w=\\])(?P<signs>==)(?=[^\s=])(?:[^=`\n]|`[^`\n]{1,80}`){1,400}(?<=[^\s=])==(?![\w=])"
 )
 LINK = re.compile(
     r"!?\[(?P<said>[^\[\]\n]{0,400})\]\([^()\s]{0,1000}(?:[ \t]+[\"'][^\"\n]{0,200}[\"'])?\)"
@@ -286,7 +287,7 @@ def _tables(text: str) -> Iterator[Edit]:
 
 def _emphasis(text: str) -> Iterator[Edit]:
     for found in EMPHASIS.finditer(text):
-        width = len(found["stars"] or found["lines"])
+        width = len(found["stars"] or found["lines"] or found["signs"])
         yield Edit(found.start(), found.start() + width)
         yield Edit(found.end() - width, found.end())
 

@@ -22,6 +22,7 @@ PIECES = [
     "---",
     "\n",
     "\n\n",
+    "==",
     "- ",
     "1. ",
     " ",
@@ -51,6 +52,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
             "a[i][j] and [^1]\n\n[^1]: One.\n[Ann]: it is late",
         ),
         ("Out at **six**, *not* seven, __ever__.", "Out at six, not seven, ever."),
+        ("Out ==at six==. a==b, c==d, == e ==", "Out at six. a==b, c==d, == e =="),
         (
             "at six. The ferry\nthat goes across the river Hook stops where the old mill stood,\n"
             "and waits there for the rain, the post and whoever else is late to\nend.\n\nAnn",

@@ -62,6 +62,10 @@ CALLOUTS = {
     "bad": {"danger", "error", "bug", "failure", "fail", "missing"},
 }
 """The four looks of a callout, and the types that have them."""
+HIGHLIGHT = re.compile(
+    r"(?<![\w=])==(?=[^\s=])((?:[^=`\n]|`[^`\n]{1,80}`){1,400})(?<=\S)==(?![\w=])"
+)
+"""``==words==``, as Obsidian reads them; within a word they are a comparison."""
 QUOTE_BEGINS = ["blockquote_open", "paragraph_open"]
 BLOCK_LIMIT = 20_000  # characters of one paragraph, heading or cell; a longer one shows as text
 TRIED = 10_000_000
@@ -92,7 +96,7 @@ CLASSES = {
     "summary": {"title"},
     "details": {"callout", *CALLOUTS},
     "div": {"wide", "callout", "embed", *CALLOUTS},
-    "span": {"missing"},
+    "span": {"missing", "highlight"},
     "th": {"center", "right"},
     "td": {"center", "right"},
     "section": {"footnotes"},
@@ -164,6 +168,7 @@ def _parser() -> MarkdownIt:
     parser.use(gfm_autolink_plugin).use(footnote_plugin)
     parser.validateLink = _is_link  # type: ignore[method-assign]
     parser.inline.ruler.before("link", "wiki_link", _read_wiki_link)
+    parser.inline.ruler.before("link", "highlight", _read_highlight)
     parser.core.ruler.after("block", "anchors", _leave_out_anchors)
     parser.core.ruler.after("anchors", "title", _leave_out_title)
     parser.core.ruler.after("title", "callouts", _mark_callouts)
@@ -181,6 +186,8 @@ def _parser() -> MarkdownIt:
         "softbreak": _line_break,
         "list_item_open": _item,
         "wiki_link": _wiki_link,
+        "highlight_open": lambda *_: '<span class="highlight">',
+        "highlight_close": lambda *_: "</span>",
         "footnote_block_open": lambda *_: '<section class="footnotes"><ol>',
         "footnote_block_close": lambda *_: "</ol></section>",
     }.items():
@@ -244,6 +251,22 @@ def _read_wiki_link(state: StateInline, silent: bool) -> bool:
             state.push("text", "", 0).content = _words(link)
         else:
             state.push("wiki_link", "", 0).meta = {"link": link}
+    state.pos = found.end()
+    return True
+
+
+def _read_highlight(state: StateInline, silent: bool) -> bool:
+    """``==words==``, and what is marked within."""
+    found = HIGHLIGHT.match(state.src, state.pos)
+    if found is None or found.end() > state.posMax:
+        return False
+    if not silent:
+        after = state.posMax
+        state.push("highlight_open", "span", 1)
+        state.pos, state.posMax = found.span(1)
+        state.md.inline.tokenize(state)
+        state.posMax = after
+        state.push("highlight_close", "span", -1)
     state.pos = found.end()
     return True
 

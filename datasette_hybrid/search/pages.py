@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from memory_store import access
 from memory_store.access import Grants
 from memory_store.errors import BadInputError, MemoryStoreError, NotFoundError
-from memory_store.host import CODE, shown_title, words
+from memory_store.host import CODE, shown_title, typed_vault, words
 from memory_store.records import TYPES, SearchRequest, SearchResponse
 
 from ..memories import undo
@@ -97,6 +97,8 @@ async def search(datasette: Any, request: Any) -> Response:
         context |= await _answered(vault, grants, given, asked, found, context)
     else:
         context["welcome"] = await welcome(vault, grants, path)
+        named = "ADDRESS" if vault.settings.storage else vault.path.name  # nothing of the server
+        context["typed"] = typed_vault(vault.path) and f" {named}"
         context["saved"] = await work.run(lambda: saved_for(vault, owner_of(vault)))
         context["embedding"] = await work.run(lambda: vault.upkeep.embedding_now(grants.search))
     if grants.decrypt:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from memory_store.actions.action import Opened, action
 from memory_store.actions.attempts import again_if_overtaken
 from memory_store.actions.reads import written_by
-from memory_store.actions.trash import open_entries, put_back
+from memory_store.actions.trash import made_with, open_entries, put_back, told
 from memory_store.errors import NotFoundError
 from memory_store.records import BY, Undone
 from memory_store.vault import trash
@@ -49,7 +49,8 @@ def _undone(opened: Opened, by: str) -> Undone:
     written = {one.id for one in written_by(vault, by)}
     with vault.reader().reading() as storage:
         every = open_entries(vault, storage)
-        written |= {id_ for one in every if one.kept.by == by for id_ in one.kept.added}
+        every = told(vault, storage, every)
+        written |= {*made_with(vault, storage, [one for one in every if one.kept.by == by])}
         touched = {one.kept.memory for one in every if one.kept.by == by}
         rows = storage.memories.rows([*written | touched])
         written |= {

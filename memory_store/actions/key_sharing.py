@@ -280,7 +280,12 @@ def share(opened: Opened, collection: str, who: bytes | str) -> Holder:
             holder = _let_in(storage, settings, new) if new else _found(settings, str(who))
             shared = tuple(dict.fromkeys((*holder.collections, collection)))
             holder = replace(holder, collections=shared)
-            vault.change_settings(storage, present=settings, holders=settings.with_holder(holder))
+            vault.change_settings(
+                storage,
+                present=settings,
+                holders=settings.with_holder(holder),
+                once_shared=tuple(dict.fromkeys((*settings.once_shared, collection))),
+            )
             for epoch, bundle in vault.keyring.of(collection).bundles().items():
                 grant_all(storage, vault, [holder], collection, epoch, bundle)
         vault.refresh_settings()

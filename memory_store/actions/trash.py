@@ -29,6 +29,7 @@ from memory_store.titles import shown_title
 from memory_store.vault import originals, trash
 from memory_store.vault.audit_events import ERASE, READ, RESTORE
 from memory_store.vault.storage import Storage
+from memory_store.vault.storage.memories import MemoryRow
 from memory_store.vault.trash import BY_HAND, BY_TRASH, Change, Entry, is_deleted, is_named
 
 NOTHING = "there is nothing to undo: no deletion or edit of this key is in the trash"
@@ -125,8 +126,11 @@ def restore(
         with vault.reader().reading() as storage:
             every = open_entries(vault, storage)
             named = {given: _named(vault, storage, every, given) for given in wanted}
-        chosen = [_newest(named[given], given, which) for given, which in wanted.items()]
-        of_group = [one for one in every if group and one.kept.group == group]
+            of_group = [one for one in every if group and one.kept.group == group]
+            chosen = [_newest(named[given], given, which) for given, which in wanted.items()]
+            _refuse_moved(vault, storage, chosen)
+            _refuse_moved(vault, storage, of_group)
+            every, of_group = (told(vault, storage, some) for some in (every, of_group))
         later = _changed_since(of_group, every)
         chosen += [one for one in of_group if one.kept.memory not in later]
         if later and not chosen:
@@ -150,6 +154,43 @@ def _changed_since(chosen: Sequence[Entry], every: Sequence[Entry]) -> frozenset
         for one in every
         if one.number > last.get(one.kept.memory, one.number) and one.kept.way != BY_TRASH
     )
+
+
+def _is_told(vault: OpenVault, entry: Entry, row: MemoryRow) -> bool:
+    """Whether a row of the trash is believed for a memory that is there: of a collection that is or
+    was shared, where another may have written it, for one of that collection alone."""
+    shared = vault.settings.shared.union(vault.settings.once_shared)
+    own = vault.keyring.is_owner and entry.collection not in shared
+    return own or row.collection == entry.collection
+
+
+def told(vault: OpenVault, storage: Storage, entries: Sequence[Entry]) -> list[Entry]:
+    """The rows of the trash that are believed for where their memories are now."""
+    rows = storage.memories.rows([*{one.kept.memory for one in entries}])
+    found = ((one, rows.get(one.kept.memory)) for one in entries)
+    return [one for one, row in found if row is None or _is_told(vault, one, row)]
+
+
+def _refuse_moved(vault: OpenVault, storage: Storage, entries: Sequence[Entry]) -> None:
+    """Raise SettledConflictError where none of some rows of the trash is believed."""
+    if entries and not told(vault, storage, entries):
+        moved = entries[-1].kept.memory
+        raise SettledConflictError(
+            f"memory {moved} left a collection that is or was shared: move it there by an edit, "
+            f"or take this out of the trash: memory-store trash empty {moved}",
+            [moved],
+        )
+
+
+def made_with(vault: OpenVault, storage: Storage, entries: Sequence[Entry]) -> dict[str, int]:
+    """Id → version of the memories that are there and that changes made, as rows of the trash tell,
+    where they are believed."""
+    rows = storage.memories.rows([*{added for one in entries for added in one.kept.added}])
+    return {
+        row.id: row.version
+        for row in rows.values()
+        if any(row.id in one.kept.added and _is_told(vault, one, row) for one in entries)
+    }
 
 
 def _named(vault: OpenVault, storage: Storage, entries: Sequence[Entry], given: str) -> list[Entry]:
@@ -288,12 +329,13 @@ def undo(opened: Opened) -> Undone:
             raise NotFoundError(NOTHING)
         last = mine[-1].kept
         of_group = [one for one in mine if one.kept.group == last.group]
-        later = _changed_since(of_group, every)
-        chosen = [one for one in of_group if one.kept.memory not in later]
         with vault.reader().reading() as storage:
+            _refuse_moved(vault, storage, of_group)
+            every, of_group = (told(vault, storage, some) for some in (every, of_group))
+            later = _changed_since(of_group, every)
             # the successor of what stays as it is stays, too
-            rows = {} if later else storage.memories.rows(last.added)
-            made = {one.id: one.version for one in rows.values()}
+            made = {} if later else made_with(vault, storage, of_group)
+        chosen = [one for one in of_group if one.kept.memory not in later]
         before = open_all(vault, [one.kept.memory for one in chosen])
         put = put_back(opened, chosen, every, made) if chosen or made else []
         change = _change(of_group, before, put)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -413,9 +414,22 @@ def _print_report(report: ImportReport, dry_run: bool, verbose: bool) -> None:
         )
     if report.vanished:
         click.echo("to forget what is gone: the same import with --prune", err=True)
+    if report.failures:
+        _lead_to_sources(report.failures)
     if report.skips and not verbose:
         click.echo("what was skipped, and why: --verbose names it", err=True)
     print_degraded(report.degraded)
+
+
+def _lead_to_sources(failures: Sequence[tuple[str, str]]) -> None:
+    """Say how a source that is gone is read no more, where every known one was read again."""
+    from memory_store.importing.source_file import NOT_THERE
+
+    asked = click.get_current_context().params
+    gone = [name for name, why in failures if why == NOT_THERE]
+    if gone and not asked["paths"]:
+        words = f"memory-store sources{typed_vault(asked['database'])} remove"
+        click.echo(f"to read it no more: {words} {shlex.quote(gone[0])}", err=True)
 
 
 def print_reasons(

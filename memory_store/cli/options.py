@@ -197,10 +197,35 @@ def unlocked(
     def ask() -> str:
         while named:  # said once, and not of what fits after all
             click.echo(f"{named.pop(0)} does not open it.", err=True)
-        return asked_passphrase(database, again=next(tries) > 0)
+        again = next(tries) > 0
+        if not again and kept_open(database):
+            click.echo(f"{KEPT_FOR_OTHERS}.", err=True)
+        return asked_passphrase(database, again=again)
 
     asked = ask if at_terminal() else None
-    return open_store(database, key_file=key_file, ask_passphrase=asked, refused=refused)
+    try:
+        return open_store(database, key_file=key_file, ask_passphrase=asked, refused=refused)
+    except LockedError as error:
+        if asked is None and kept_open(database):
+            raise LockedError(f"{error}. {KEPT_FOR_OTHERS}") from None
+        raise
+
+
+KEPT_FOR_OTHERS = "What unlock keeps open is for everyday commands: this one needs the key itself"
+
+
+def kept_open(database: Path) -> bool:
+    """Whether a keeper has the vault open, for other commands than one that asks this."""
+    from memory_store.keeper import address, client
+
+    try:
+        there = address.SUPPORTED and address.socket_of(str(database), address.folder())
+    except OSError:  # a folder that cannot be trusted
+        return False
+    connection = client.connected_to(there) if there and os.path.exists(there) else None
+    if connection is not None:
+        connection.close()
+    return connection is not None
 
 
 def refused(error: WrongKeyError) -> None:

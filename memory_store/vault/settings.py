@@ -117,7 +117,8 @@ class Settings(Struct, frozen=True):
     ``trash``: for how many days what was deleted or replaced is kept; 0 keeps nothing.
     ``rankings`` are numbers of learned fusion that were fitted to the owner's judgements, one for
     each model. ``searches`` are those that actors keep under a name. ``earlier`` are the models of
-    before a change, as long as a memory may have vectors of theirs.
+    before a change, as long as a memory may have vectors of theirs. ``once_shared`` are the
+    collections that others could ever read, and write.
     """
 
     profile: str = "default"
@@ -142,6 +143,7 @@ class Settings(Struct, frozen=True):
     rankings: tuple[FittedFusion, ...] = ()
     searches: tuple[SavedSearch, ...] = ()
     earlier: tuple[EarlierModel, ...] = ()
+    once_shared: tuple[str, ...] = ()
 
     @property
     def strict(self) -> bool:
@@ -165,7 +167,7 @@ class Settings(Struct, frozen=True):
             self, revision=0, collections=(), members=(), topics=TABLE, names={}, trash=0
         )
         fewer = replace(fewer, epochs=(), holders=(), slots=(), rankings=(), searches=())
-        return replace(fewer, passphrase_alone=False)
+        return replace(fewer, passphrase_alone=False, once_shared=())
 
     def epoch_of(self, collection: str) -> Epoch:
         """The epoch of a collection's key, or of the vault's own."""

@@ -318,6 +318,17 @@ def test_sources_lists_what_was_imported_from_where_and_forgets_it(
     assert empty_vault.run("sources", "remove", str(notes)).exit_code != 0
 
 
+def test_of_a_source_that_is_gone_it_is_said_how_to_read_it_no_more(
+    vault: Vault, notes: Path
+) -> None:
+    notes.rename(notes.with_name("elsewhere"))
+    said = vault.run("import", "--no-embed")
+    words = f"memory-store sources {vault.path} remove {notes}"
+    assert (said.exit_code, words in said.stderr) == (1, True), said.stderr
+    assert "to read it no more" not in vault.run("import", str(notes), "--no-embed").stderr
+    assert vault.run("sources", "remove", str(notes)).exit_code == 0
+
+
 def test_a_folder_without_anything_to_read_is_said_to_be_so(
     empty_vault: Vault, notes: Path, tmp_path: Path
 ) -> None:

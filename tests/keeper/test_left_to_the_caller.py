@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from keeping_open import KeptOpen, by_keeper
+from keeping_open import KeptOpen, by_itself, by_keeper
 
 from memory_store.cli import COMMANDS
 from memory_store.keeper import client
@@ -22,6 +22,21 @@ def test_commands_that_are_not_listed_are_not_sent(
 ) -> None:
     assert name in COMMANDS
     assert by_keeper(capfdbinary, name, str(kept.path))[0] is None
+
+
+def test_one_that_needs_the_key_says_that_what_is_kept_open_is_for_others(
+    kept: KeptOpen,
+    tmp_path: Path,
+    capfdbinary: pytest.CaptureFixture[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("MEMORY_STORE_KEY_FILE", raising=False)
+    code, _, said = by_itself(capfdbinary, "verify", str(kept.path))
+    assert (code, b"for everyday commands: this one needs the key" in said) == (3, True), said
+    store, _ = MemoryStore.create(tmp_path / "other.db", key_file=kept.key_file)
+    store.lock()
+    code, _, said = by_itself(capfdbinary, "verify", str(tmp_path / "other.db"))
+    assert (code, b"for everyday commands" in said) == (3, False), said
 
 
 @pytest.mark.parametrize(

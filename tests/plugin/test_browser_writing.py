@@ -32,6 +32,13 @@ def kept(filled: Filled) -> list[Any]:
         return store.list()
 
 
+def test_the_name_of_a_search_to_save_has_room(shared: str, page: Any) -> None:
+    unlocked(page, shared, PASSPHRASE)
+    page.goto(f"{shared}/notes/-/hybrid?q=tomatoes")
+    page.locator(".hy-save summary").click()
+    assert page.locator(".hy-save input[name=name]").bounding_box()["width"] >= 200
+
+
 def test_a_memory_is_written_tagged_finished_published_deleted_and_put_back(
     shared: str, page: Any, filled: Filled
 ) -> None:

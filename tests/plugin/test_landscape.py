@@ -57,6 +57,19 @@ async def test_telling_words_stand_beside_topics(filled: Filled, serve: Serve) -
     assert re.search(r"words: <bdi>[^<]*quince", page)
 
 
+async def test_the_search_leads_to_it_whatever_there_is_to_find(
+    filled: Filled, serve: Serve
+) -> None:
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        for one in store.list():
+            store.edit(one.id, topics=(), type="note")
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
+    for actor, led in (("root", True), ("bob", True), ("alice", False)):
+        for way in ("", "?q=tomatoes"):
+            page = (await served.by(actor).get(served.base + way)).text
+            assert (f'href="{served.base}/landscape"' in page) == led, (actor, way)
+
+
 async def test_it_needs_the_right_to_read(filled: Filled, serve: Serve) -> None:
     served = await serve(filled.path, options=filled.options(allow=ALLOW))
     for actor in ("alice", "mallory"):

@@ -32,7 +32,7 @@ ATTRIBUTES = {
     "span": {"role", "aria-label", "class"},
 }
 CLASSES = {"task", "footnote-item", "title", "wide", "callout", "info", "good", "care", "bad"}
-CLASSES |= {"center", "right", "footnotes", "missing", "embed"}
+CLASSES |= {"center", "right", "footnotes", "missing", "embed", "highlight"}
 MEMORY = "/notes/-/hybrid/memories/00000000-0000-4000-8000-000000000001"
 MARKS = [
     "[[",
@@ -48,6 +48,7 @@ MARKS = [
     "```",
     "*",
     "**",
+    "==",
     "_",
     "[",
     "](",
@@ -200,6 +201,17 @@ def test_a_callout_folds_where_it_says_so(mark: str, is_open: bool, body: str) -
     assert page.find_all("p")[-1].parent is not box
 
 
+def test_a_highlight_shows_and_a_comparison_stays() -> None:
+    for text in ("a==b, c==d", "a == e == f", "====", "==at", "==at `six==`"):
+        assert "highlight" not in readable(f"Out {text} now")
+    shown = readable("Out ==at *six*==, see [==x==](https://example.org/==y==).")
+    assert shown.startswith('<p>Out <span class="highlight">at <em>six</em></span>, see <a href=')
+    assert readable("==as `a==b`==") == (
+        '<p><span class="highlight">as <code>a==b</code></span></p>'
+    )
+    assert '<span class="highlight">x</span></a>' in shown
+
+
 def test_a_footnote_and_its_place_lead_to_each_other() -> None:
     page = parsed(readable("Plums[^one] again[^one].\n\n[^one]: Of the tree."))
     note = page.select_one("section.footnotes li")
@@ -282,6 +294,8 @@ def test_lines_that_an_editor_cut_flow_again_and_verse_stays() -> None:
         "|a" * 10_000 + "\n" + "|-" * 10_000 + "\n" + ("|b" * 10_000 + "\n") * 5,
         "[^1]" * 20_000 + "\n\n[^1]: x",
         (":a: " * 4_999 + "\n\n") * 20,
+        ("==a `b" * 3_000 + "\n\n") * 20,
+        (" ==a" + "`b`" * 6_000 + "\n\n") * 20,
     ],
     ids=lambda text: text[:8],
 )

@@ -136,10 +136,16 @@ async def test_its_topics_are_those_of_all_memories_and_their_numbers_come_true(
     assert "harbour" not in (await welcomed(alice)).get_text()
 
 
-async def test_an_empty_vault_offers_to_import_and_to_write(served: Served) -> None:
+async def test_an_empty_vault_offers_to_import_and_to_write(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for one in served.store.list():
         served.store.delete(one.id)
     page = await welcomed(served.by("root"))
+    assert page.select_one("pre.hy-command").text == "memory-store import notes.db ~/notes"
+    monkeypatch.setenv("MEMORY_STORE_DB", str(served.vault.path))
+    page = await welcomed(served.by("root"))
+    assert page.select_one("pre.hy-command").text == "memory-store import ~/notes"
     offered = [one["href"] for one in page.select(".hy-first a")]
     assert offered == [f"{served.base}/import", f"{served.base}/new"]
     assert not (await welcomed(served.by("alice"))).select(".hy-first"), "who may not write"

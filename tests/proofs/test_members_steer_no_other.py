@@ -8,17 +8,23 @@ replaces or forgets, or where what he writes ends up.
 from __future__ import annotations
 
 import json
+import os
+import uuid
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hostile_members import SHARED, Two, made
+from hostile_members import SHARED, Hers, Two, made
 
-from memory_store.errors import BadInputError
+from memory_store.dates import format_time
+from memory_store.errors import BadInputError, ConflictError, NotFoundError
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
-from memory_store.vault.rows import Origin
+from memory_store.vault import trash
+from memory_store.vault.keyring import OWNER
+from memory_store.vault.rows import Origin, body_place
 from memory_store.vault.storage import Storage
 
 
@@ -38,6 +44,83 @@ def private(tmp_path: Path) -> Path:
     (tmp_path / "private").mkdir(exist_ok=True)
     (tmp_path / "private" / "secret.md").write_text("The combination is 4711.")
     return tmp_path / "private"
+
+
+# -- the trash --------------------------------------------------------------------------------
+
+
+def put_into_the_trash(hers: Hers, memory: str, added: tuple[str, ...] = ()) -> None:
+    """A row that says that the owner, or an assistant of his, has just changed a memory."""
+    connection, keys = hers
+    storage, content, tag = Storage(connection), str(uuid.uuid4()), os.urandom(16)
+    (own, *_) = storage.memories.rows(storage.memories.ids([keys.collection])).values()
+    place = keys.place("memories", "head", own.id, own.version)
+    head = {**json.loads(bytes(keys.unseal("head", place, own.head))), "content": content}
+    kept = trash.Kept(
+        memory=memory,
+        version=0,
+        time=format_time(datetime.now(UTC)),
+        operation="updated",
+        way="hand",
+        group="0123456789abcdef",
+        principal=OWNER,
+        tag=b"",
+        content=content,
+        content_tag=tag,
+        head=keys.seal(
+            "head", keys.place("memories", "head", memory, 0), json.dumps(head).encode()
+        ),
+        added=added,
+        by="helper",
+    )
+    body = keys.seal("body", body_place(keys, content, tag), b"Mallory's")
+    storage.trash.insert([trash._sealed(keys, storage.trash.next_number(), kept, body)])
+
+
+def undo(store: MemoryStore) -> object:
+    return store.undo()
+
+
+def undo_all(store: MemoryStore) -> object:
+    return store.undo_all_of("helper")
+
+
+def restore(store: MemoryStore) -> object:
+    return store.trash.restore(group="0123456789abcdef")
+
+
+@pytest.mark.parametrize("revoked", [False, True])
+@pytest.mark.parametrize("planted", ["changed", "added"])
+@pytest.mark.parametrize("way", [undo, undo_all, restore])
+def test_no_row_that_a_member_puts_into_the_trash_takes_a_memory_of_another_collection(
+    two: Two, way: Callable[[MemoryStore], object], planted: str, revoked: bool
+) -> None:
+    with two.owner() as store:
+        (diary,) = store.list(collection="personal")
+    with two.keys_of_mallory() as hers:
+        new = str(uuid.uuid4())
+        put_into_the_trash(hers, *((diary.id,) if planted == "changed" else (new, (diary.id,))))
+    with two.owner() as store:
+        if revoked:
+            store.keys.revoke("Mallory")
+        with suppress(NotFoundError, ConflictError):
+            way(store)
+        assert store.get(diary.id) == diary
+
+
+def test_what_the_owner_moves_out_of_a_shared_collection_he_moves_back_by_an_edit(
+    two: Two,
+) -> None:
+    with two.owner() as store:
+        (pump,) = store.list(collection=SHARED)
+        store.edit(pump.id, collection="personal")
+        for way in (store.undo, lambda: store.trash.restore(pump.id)):
+            with pytest.raises(ConflictError, match="move it there by an edit, or take this out"):
+                way()
+        assert store.trash.empty(pump.id) == 1
+        with pytest.raises(NotFoundError, match="nothing to undo"):
+            store.undo()
+        assert store.edit(pump.id, collection=SHARED).text == pump.text
 
 
 # -- sources ----------------------------------------------------------------------------------

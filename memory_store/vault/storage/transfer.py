@@ -171,7 +171,8 @@ def _refuse_existing(target: Path) -> None:
             raise BadInputError(f"the folder {target.parent} does not exist", "target")
         there = target.exists()
     if there:
-        raise BadInputError(f"{target} exists already; a copy never overwrites", "target")
+        whole = "a copy has its name once it is whole"  # it may be that of a run killed at its end
+        raise BadInputError(f"{target} exists already ({whole}); nothing is overwritten", "target")
 
 
 def _unfinished(target: Path) -> Path:
