@@ -127,6 +127,14 @@ def test_meaning_reads_what_was_meant_and_a_compound_as_it_is(filled: MemoryStor
     assert nearness("Kammerschlüssel") != nearness("Kammer Schlüssel")
 
 
+def test_meaning_reads_a_word_of_a_language_of_no_note_as_it_is(filled: MemoryStore) -> None:
+    def nearness(word: str) -> list[float | None]:
+        found = filled.search(f"¿Para qué es el {word} de la cocina?", limit=3)
+        return [row.vector_score for row in found.rows]
+
+    assert nearness("broilero") != nearness("broiler")
+
+
 def test_words_come_from_the_collections_that_are_searched(filled: MemoryStore) -> None:
     assert searched(filled, "broler", collection="kitchen").also_searched == {"broler": "broiler"}
     assert searched(filled, "boler", collection="kitchen").also_searched == {}
