@@ -28,8 +28,8 @@ class Passage(Struct, frozen=True):
 
     ``highlights`` are ``(start, end)`` character offsets *within* ``text`` of matching words.
     ``place`` is the heading that most of them stand under: of a document a page or a sheet, of a
-    conversation a turn. Of source code, ``line`` and ``end_line`` are its lines, counted from 1,
-    and ``symbol`` is the definition around it.
+    conversation a turn; or the name of the file, where that alone matches. Of source code, ``line``
+    and ``end_line`` are its lines, counted from 1, and ``symbol`` is the definition around it.
     """
 
     start: int

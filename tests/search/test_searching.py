@@ -41,6 +41,8 @@ def test_a_note_is_found_by_the_name_of_its_file(store: MemoryStore) -> None:
     )
     assert refs(store.search("molluscs", mode="keyword")) == ["b/shore.md", "a/2024-05-molluscs.md"]
     assert refs(store.search("2024-05-molluscs.md"))[0] == "a/2024-05-molluscs.md"
+    by_word, by_name = store.search("molluscs", mode="keyword").rows
+    assert (by_word.passages[0].place, by_name.passages[0].place) == (None, "2024-05-molluscs.md")
     assert store.search("moluscs", mode="keyword").also_searched == {"moluscs": "molluscs"}
     assert store.verify(full=True)["failures"] == []
 

@@ -17,7 +17,7 @@ from memory_store.search.answer.section import MAIL_HEAD, section
 from memory_store.search.candidates import Scored
 from memory_store.search.reranking.cross_encoder import around as near
 from memory_store.text.chunks import Span
-from memory_store.text.identifiers import CODE
+from memory_store.text.identifiers import CODE, file_name
 
 if TYPE_CHECKING:
     from memory_store.code.definitions import Definition
@@ -101,6 +101,9 @@ def preview(
     part = text[start:end]
     marks = tuple(matcher.spans(part))
     place = section(result.opened, start, end, [(start + a, start + b) for a, b in marks])
+    if not marks and not matcher.spans(result.opened.title):
+        named = file_name(result.opened.ref)
+        place = named if matcher.spans(named) else place
     return Preview(Passage(start, end, part, marks, place), complete=whole)
 
 
