@@ -1,6 +1,6 @@
 """What a searcher is answered rests on the index alone: nothing that only opened text says.
 
-Two vaults hold the same memories under the same ids. Their indexes say the same; their refs,
+Two vaults hold the same memories under the same ids. Their indexes say the same; their folders,
 sources, metadata, lengths and spellings do not.
 """
 
@@ -47,9 +47,10 @@ Pair = tuple[MemoryStore, MemoryStore]
 
 
 def memory(number: int, *, plain: bool) -> MemoryDraft:
-    """The same stems in another spelling, of another file and with other metadata."""
+    """The same stems in another spelling, of a file in another folder and with other metadata."""
     said = ("pump repair in the ledger", "pumps, repairs: in the Ledgers!")[plain or number % 2]
-    name = "notes.md" if plain else ("ledger-pump.md", "tests/test_pump.md", "pump.md")[number % 3]
+    odd = ("ledger-pump.md", "tests/pump_ledger.md", "ledger.pumps.md")[number % 3]
+    name = "Pumps Ledger.md" if plain else odd
     return MemoryDraft(
         f"{said} number{number}{' and' * (0 if plain else 200)}",
         title="Pumps" if plain else "pump",

@@ -49,6 +49,7 @@ OPEN_OF_A_VAULT = {
     "limits": LIMITS,
     "limited": LIMITS,
     "creating": LIMITS,
+    "asker": LIMITS,
     "unnamed": LIMITS,
     "discloses": LIMITS,
     "lock": "does nothing: the vault is locked where it was opened",

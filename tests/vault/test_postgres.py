@@ -209,7 +209,7 @@ def test_copies_both_ways_are_equal_and_answer_alike(
             ])  # fmt: skip
     assert answers[0] == answers[1] == answers[2]
     assert any(answers[0])
-    with pytest.raises(BadInputError, match="never overwrites"):
+    with pytest.raises(BadInputError, match="once it is whole"):
         copy_vault(origin, there)
 
 

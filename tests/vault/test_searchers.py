@@ -20,7 +20,7 @@ from threads import no_thread_to_be_had
 
 from memory_store.errors import BadInputError, LockedError, MemoryStoreError, ModelUnavailableError
 from memory_store.records import SearchResponse, search_request
-from memory_store.scopes import EVERYTHING, NOTHING, Scope
+from memory_store.scopes import EVERYTHING, NOTHING, Limits, Scope
 from memory_store.searchers import pool
 from memory_store.searchers.pool import DEPTH, WORTH, Searchers
 from memory_store.store import MemoryStore
@@ -81,7 +81,7 @@ class Scene:
 
     def ask(self, query: str, *scopes: Scope, **options: Any) -> SearchResponse | None:
         """What a process answers; ``None`` if none did."""
-        views = tuple((scope, EVERYTHING) for scope in scopes)
+        views = tuple(map(Limits, scopes))
         return self.searchers.ask(views, "search", search_request(query, **options))
 
 
@@ -154,7 +154,7 @@ def test_a_process_opens_what_the_asker_may_read_and_no_more(scene: Scene) -> No
             "search_by_places",
             search_request("pump water", sealed=True, mode="keyword"),
         )
-        elsewhere = scene.searchers.ask(((EVERYTHING, readable),), *question)
+        elsewhere = scene.searchers.ask((Limits(EVERYTHING, readable),), *question)
         assert elsewhere is not None
         assert (len(elsewhere.rows), elsewhere.opened) == (3, opened)
         assert sum(bool(row.preview) for row in elsewhere.rows) == opened
