@@ -20,9 +20,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from benchmarks.development_sets import DevelopmentSet, development_sets, set_names
 from benchmarks.gates import MAXSIM_SLACK, Figures, Reranking, failures
@@ -30,10 +32,13 @@ from benchmarks.plain import PlainPart
 from benchmarks.reference import PlainKeywords, is_plain
 from benchmarks.sealed import EQUAL, SealedPart
 from memory_store.evaluation import MEASURES, Evaluation, compare, estimate, evaluate
+from memory_store.search import recipes
+from memory_store.search.recipes import DEFAULT, RECIPES
 
 OURS = "default"
 FUSION = "fusion"  # ours without any reranking stage
 MAXSIM = "maxsim"
+PLACES = "by places"  # ours before fusion was learned: weighted reciprocal rank fusion
 PEERS = ("gnosis", "gno", "qmd", "prx")  # other systems' rankings, as recipes
 RUNS: Mapping[str, Mapping[str, Any]] = {
     OURS: {},
@@ -41,8 +46,11 @@ RUNS: Mapping[str, Mapping[str, Any]] = {
     "keyword": {"mode": "keyword"},
     "vector": {"mode": "vector"},
     EQUAL: {"mode": EQUAL},
-    **{name: {"recipe": name} for name in PEERS},
+    **{name: {"recipe": name} for name in (PLACES, *PEERS)},
 }
+recipes.RECIPES = MappingProxyType(
+    {**RECIPES, PLACES: replace(DEFAULT, name=PLACES, learned=False)}
+)
 PLAIN_RUNS: Mapping[str, Mapping[str, Any]] = {OURS: {}, "vector": {"mode": "vector"}}
 FIRST = 10  # of a ranking are held against another's
 

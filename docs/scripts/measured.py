@@ -16,6 +16,7 @@ FOLDER = Path(__file__).parents[1] / "figures"
 FIGURES = FOLDER / "quality.json"
 MULTILINGUAL = FOLDER / "quality-multilingual.json"
 TUNING = FOLDER / "tuning.json"
+TUNING_MULTILINGUAL = FOLDER / "tuning-multilingual.json"
 LIKENESS = FOLDER / "likeness.json"
 LEAKAGE = FOLDER / "leakage.json"
 AFTER_LOCK = FOLDER / "after_lock.json"
@@ -33,6 +34,7 @@ NAMES = {
     "xquad-ru-en": "XQuAD, Russian asks English",
 }
 OTHERS = {  # run → what the table calls it
+    "by places": "by places",
     "keyword": "words",
     "vector": "meaning",
     "equal RRF": "equal RRF",
