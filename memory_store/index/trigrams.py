@@ -198,8 +198,9 @@ def _packed(numbers: Rows) -> tuple[Bytes, npt.NDArray[np.int64]]:
         lengths += numbers >= 1 << (7 * place)
     ends = np.cumsum(lengths)
     packed = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
-    for place in range(longest):
-        there = lengths > place
+    packed[ends - lengths] = (numbers & _LOW) | np.where(lengths > 1, _MORE, 0)
+    for place in range(1, longest):
+        there = np.flatnonzero(lengths > place)
         digit = (numbers[there] >> (7 * place)) & _LOW
         digit[lengths[there] > place + 1] |= _MORE
         packed[ends[there] - lengths[there] + place] = digit

@@ -341,12 +341,13 @@ def _entry(
         )
         body = body.and_once(hashes.of(path_terms(memory.source, memory.ref), language))
     else:
-        words = [hashes.of(terms(text, language), language) for text in (memory.title, memory.text)]
+        stems = [terms(text, language) for text in (memory.title, memory.text)]
+        words = [hashes.of(some, language) for some in stems]
         pairs = hashes.pairs(np.concatenate(words), len(words[0]))
         title, body = map(TermCounts.of, words)
         if kinds is None and (named := file_name(memory.ref)):
-            known = hashes.of(terms(named, language), language)
-            body = body.and_once(np.setdiff1d(known, np.concatenate(words)))
+            only_there = set(terms(named, language)).difference(*stems)
+            body = body.and_once(np.sort(hashes.of([*only_there], language)))
     length = int(title.counts.sum() + body.counts.sum())
     for kind, facts in source.facts.items() if source is not None else ():
         if kinds is None or kind in kinds:
