@@ -6,7 +6,7 @@ Boundary: works on plain text, and keeps none of it.
 from __future__ import annotations
 
 from memory_store.text.canonical import folded
-from memory_store.text.words import ASCII_WORD, simple_pattern, unspaced_letter, words
+from memory_store.text.words import simple_pattern, unspaced_letter, words
 
 LONGEST = 40  # bytes of a word in UTF-8: longer ones are addresses and keys
 SHORTEST = 2  # characters
@@ -18,9 +18,6 @@ def spelled_words(text: str) -> set[str]:
 
     Characters of scripts without spaces are no words: nothing says where one of them ends.
     """
-    if text.isascii():  # two thirds of an import's time for spellings, word by word
-        plain = set(ASCII_WORD.findall(text.lower()))
-        return {one for one in plain if SHORTEST <= len(one) <= LONGEST and not one.isdigit()}
     pattern = simple_pattern(text)
     distinct = set(pattern.findall(text) if pattern else [word.text for word in words(text)])
     return {word for word in map(folded, distinct) if is_spelled(word)}

@@ -347,8 +347,8 @@ def _opened_beside(
     parts: list[bytes],
     opening: Callable[[Storage, bytes], OpenedSlot],
 ) -> WholeKeyring | None:
-    """The keys in a head; ``None`` where a secret does not open them, or nobody who holds them
-    says that they are those."""
+    """The keys in a head. ``None`` where no secret opens them, or where no holder of these keys
+    sealed what came with them."""
     try:
         with closing(in_memory(head)) as storage, storage.transaction():
             keys, _, slot = opened_head(storage, opening)
