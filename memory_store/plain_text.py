@@ -19,6 +19,8 @@ GAP = re.compile(r"\n(?:[ \t]*\n)+")  # after a heading: its words stand on a li
 TABLE_RULE = frozenset("|-: \t")
 BARS = re.compile(r"(?:[ \t]*(?<!\\)\|)+[ \t]*")  # also around cells of a table that are empty
 EMPTY_LINES = re.compile(r"\A(?:[ \t]*\n)+|(?<=\n)(?:[ \t]*\n){2,}")
+UNMARKED = re.compile(r"[^\W_](?:[^\W_]|[ ,.()/-])*")
+"""A line with no sign that could be a mark."""
 RULES = (frozenset("-"), frozenset("*"), frozenset("_"))
 EMPHASIS = re.compile(
     r"(?<![\w*\\])(?P<stars>\*{1,3})(?=[^\s*])[^*\n]{1,400}(?<=[^\s*])(?P=stars)(?![\w*])"
@@ -170,6 +172,8 @@ def without_marks(text: str, highlights: Iterable[Span]) -> tuple[str, list[Span
 
 def heading_words(heading: str) -> str:
     """A heading without its marks and its attribute list. One of marks alone stays as it is."""
+    if UNMARKED.fullmatch(heading):
+        return heading.strip()
     coded = DOUBLE_TICKS.sub(r"`\2`", ATTRIBUTES.sub("", heading).strip())
     return without_marks(coded, ())[0].strip() or heading
 

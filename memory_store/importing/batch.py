@@ -31,7 +31,8 @@ BROUGHT = "another import has just brought it, saying something else: import it 
 BATCH_MEMORIES = 64
 BATCH_SECONDS = 2.0  # a batch is written at the latest now: what a killed import loses
 BATCH_CHARACTERS = 400_000
-UNEMBEDDED_BATCH = 8  # times as large where nothing is embedded: commits would take half the time
+UNEMBEDDED_BATCH = 32  # times as large where nothing is embedded: commits and merges of many small
+# segments would take half the time
 
 
 class Pending(Struct, frozen=True):

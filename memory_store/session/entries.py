@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +39,9 @@ from memory_store.text.grams import distinct
 from memory_store.text.identifiers import CODE, file_name, path_terms
 from memory_store.text.language import detect_language
 from memory_store.text.links import links, links_of_fields
-from memory_store.text.spelling import spelled_words
-from memory_store.text.tokens import terms
+from memory_store.text.spelling import entry
+from memory_store.text.tokens import term
+from memory_store.text.words import spellings
 from memory_store.vault.keyring import VAULT_SCOPE, Keyring
 from memory_store.vault.rows import content_tag, topic_tags
 from memory_store.vault.settings import AUTO, CollectionSettings
@@ -54,6 +55,7 @@ LANGUAGE_SAMPLE = 600
 LANGUAGE_SAMPLE_OF_CODE = 2_000  # code does not count: a text that begins with some needs more
 EMBEDDED_AT_ONCE = 32  # windows, a quarter of a second's work: batches of the embedder, whole ones
 MOST_TARGETS = 500  # distinct links of each kind that are kept of one memory
+Made = TypeVar("Made")
 REMEMBERED = 200_000  # words of one kind, about 30 MB, in an import; then it begins anew
 TITLE_TOKENS = 32  # of a window's budget at most; longer titles are cut in front of the text
 
@@ -61,18 +63,12 @@ Vectors = npt.NDArray[np.float32]
 
 
 class Analysed(Struct, frozen=True):
-    """How a memory is analysed: as in ``language``, and as ``source``, where it is code."""
+    """How a memory is analysed: by the words that it ``spelled``, and as ``source``, where it is
+    code."""
 
-    language: str
+    spelled: Sequence[str]
     blinder: Blinder
     source: SourceParts | None = None
-
-
-def _spelled(memory: Memory, analysed: Analysed) -> Struct | Raw:
-    if analysed.source is not None:
-        names = analysed.source.names
-        return Spelled(names.terms[: names.spelled])
-    return Spelled([*spelled_words(f"{memory.title}\n{memory.text}\n{file_name(memory.ref)}")])
 
 
 def _outline(memory: Memory, analysed: Analysed) -> Struct | Raw:
@@ -93,7 +89,7 @@ def _grams(memory: Memory, analysed: Analysed) -> Struct | Raw:
 Record = Callable[[Memory, Analysed], Struct | Raw]
 """Makes a kind's record of a memory, blinded where it can be; or gives it as it is encoded."""
 RECORDS: dict[str, Record] = {
-    LEXICON.name: _spelled,
+    LEXICON.name: lambda _, analysed: Spelled([*analysed.spelled]),
     OUTLINES.name: _outline,
     PLACES.name: lambda memory, _: place_in(memory.source, memory.ref),
     TOPIC_PARENTS.name: _topic_parents,
@@ -276,14 +272,14 @@ def _language(memory: Memory, making: Making) -> str:
     return detect_language(f"{memory.title}\n{start}", fallback=making.language)
 
 
-class _Remembered(dict[str, int]):
-    """The hashes of words: a hit is one look-up in a dictionary."""
+class _Remembered(dict[str, Made], Generic[Made]):
+    """What is made of words: a hit is one look-up in a dictionary."""
 
-    def __init__(self, make: Callable[[str], int]) -> None:
+    def __init__(self, make: Callable[[str], Made]) -> None:
         super().__init__()
         self._make = make
 
-    def __missing__(self, word: str) -> int:
+    def __missing__(self, word: str) -> Made:
         if len(self) >= REMEMBERED:
             self.clear()
         found = self[word] = self._make(word)
@@ -291,16 +287,20 @@ class _Remembered(dict[str, int]):
 
 
 class TermHashes:
-    """The keyed hashes of terms and pairs. Each word is hashed once until they are wiped."""
+    """The keyed hashes of terms and pairs, and what a lexicon has for words. Each word is looked
+    at once until they are wiped."""
 
     def __init__(self, blinder: Blinder) -> None:
         self.blinder = blinder
-        self._terms: dict[str, _Remembered] = {}
+        self._terms: dict[str, _Remembered[int]] = {}
+        self._words: dict[str, _Remembered[int]] = {}
+        self._spelled = _Remembered(entry)
 
     def wipe(self) -> None:
         """Forget the words, and wipe the keys."""
-        for terms_known in self._terms.values():
-            terms_known.clear()
+        for known in (*self._terms.values(), *self._words.values()):
+            known.clear()
+        self._spelled.clear()
         self.blinder.wipe()
 
     def of(self, stems: Sequence[str], language: str) -> Hashes:
@@ -309,6 +309,20 @@ class TermHashes:
             self._terms[language] = _Remembered(partial(self.blinder.term, language))
         known = self._terms[language]
         return np.fromiter(map(known.__getitem__, stems), np.uint64, len(stems))
+
+    def of_words(self, words: Sequence[str], language: str) -> Hashes:
+        """The keyed hashes of the terms of words, in order. Not of those of source code."""
+        if language not in self._words:
+            self._words[language] = _Remembered(partial(self._of_word, language))
+        known = self._words[language]
+        return np.fromiter(map(known.__getitem__, words), np.uint64, len(words))
+
+    def _of_word(self, language: str, word: str) -> int:
+        return self.blinder.term(language, term(word, language))
+
+    def spelled(self, words: Collection[str]) -> list[str]:
+        """What a lexicon has for distinct words."""
+        return [*filter(None, set(map(self._spelled.__getitem__, words)))]
 
     def pairs(self, terms: Hashes, in_title: int) -> Hashes:
         """The keyed hashes of all neighbours, given those of the terms of the title, which are so
@@ -340,19 +354,24 @@ def _entry(
             for times in (names.titles, names.bodies)
         )
         body = body.and_once(hashes.of(path_terms(memory.source, memory.ref), language))
+        spelled = names.terms[: names.spelled]
     else:
-        stems = [terms(text, language) for text in (memory.title, memory.text)]
-        words = [hashes.of(some, language) for some in stems]
-        pairs = hashes.pairs(np.concatenate(words), len(words[0]))
+        in_title, in_text = spellings(memory.title), spellings(memory.text)
+        words = [hashes.of_words(some, language) for some in (in_title, in_text)]
+        there = np.concatenate(words)
+        pairs = hashes.pairs(there, len(in_title))
         title, body = map(TermCounts.of, words)
-        if kinds is None and (named := file_name(memory.ref)):
-            only_there = set(terms(named, language)).difference(*stems)
-            body = body.and_once(np.sort(hashes.of([*only_there], language)))
+        named = spellings(file_name(memory.ref))
+        if kinds is None and named:
+            in_name = distinct(hashes.of_words(named, language))
+            only_there = [one for one in in_name if one not in there]
+            body = body.and_once(np.array(only_there, np.uint64))
+        spelled = hashes.spelled({*in_title, *in_text, *named})
     length = int(title.counts.sum() + body.counts.sum())
     for kind, facts in source.facts.items() if source is not None else ():
         if kinds is None or kind in kinds:
             body = body.and_once(hashes.of(facts, kind))  # no words: of no length
-    whole, analysed = whole_memory(memory), Analysed(language, hashes.blinder, source)
+    whole, analysed = whole_memory(memory), Analysed(spelled, hashes.blinder, source)
     return IndexEntry(
         memory_id=memory.id,
         version=memory.version,

@@ -26,7 +26,7 @@ import Stemmer
 from memory_store.text.canonical import folded
 from memory_store.text.identifiers import CODE, code_terms, forget_names, name_parts, whole_name
 from memory_store.text.language import STEMMED_LANGUAGES, STOP_WORDS
-from memory_store.text.words import Word, places, simple_pattern, words
+from memory_store.text.words import Word, places, simple_pattern, spellings, words
 
 _RULES_VERSION = 1  # grows with every change in this module that changes a term
 _RELEASE = [int(part) for part in Stemmer.version().split(".")]
@@ -50,10 +50,7 @@ def terms(text: str, language: str) -> list[str]:
     if language == CODE:
         return code_terms(text)
     known = _term_cache(language)
-    pattern = simple_pattern(text)
-    if pattern is not None:
-        return [known[word] for word in pattern.findall(text)]
-    return [known[word.text] for word in words(text)]
+    return [known[word] for word in spellings(text)]
 
 
 def words_of_terms(text: str, language: str, wanted: Set[str]) -> list[tuple[Word, str]]:

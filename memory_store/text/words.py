@@ -130,6 +130,12 @@ def words(text: str) -> list[Word]:
     return found
 
 
+def spellings(text: str) -> list[str]:
+    """The :func:`words` of ``text`` as they are spelled, in order."""
+    pattern = simple_pattern(text)
+    return pattern.findall(text) if pattern is not None else [word.text for word in words(text)]
+
+
 def query_words(text: str) -> list[Word]:
     """The words to look up for a query: as :func:`words`, less what says nothing of its own.
 
