@@ -21,6 +21,7 @@ from memory_store.index.layout import unit_rows
 from memory_store.index.shard_questions import Vectors
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import base_type
+from memory_store.text.grams import distinct
 
 GAP = 3_600.0  # seconds: memories further apart in time were not written down together
 REACH = 3  # how far away a neighbour may stand, on each side
@@ -89,7 +90,7 @@ class Neighbours(Struct, frozen=True):
         """``ordinals`` and their neighbours where those are trusted, ascending, each once."""
         trusting = ordinals[self.trust[ordinals] > 0]
         near = [other[trusting] for pair in self.beside[:reach] for other in pair]
-        found = np.unique(np.concatenate([ordinals, *near])).astype(np.int32)
+        found = distinct(np.concatenate([ordinals, *near], dtype=np.int32))
         return found[found >= 0]
 
     def _weighed(self, weights: Sequence[float], at: Ordinals) -> Iterator[tuple[Ordinals, float]]:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 DENSE = 0x0E00  # Thai; of what follows, a gram of one or two characters is seldom a common one
-Unsigned = TypeVar("Unsigned", np.uint32, np.uint64)
+Number = TypeVar("Number", np.int32, np.uint32, np.uint64)
 _BITS = np.uint64(21)  # of a character
 _ASCII = np.uint64(0x7F)
 FEW = 100  # characters that are replaced one after the other: a twentieth of the time
@@ -43,12 +43,12 @@ def _folded(character: str) -> str:
     return character
 
 
-def distinct(numbers: npt.NDArray[Unsigned]) -> npt.NDArray[Unsigned]:
+def distinct(numbers: npt.NDArray[Number]) -> npt.NDArray[Number]:
     """The distinct numbers, ascending; sorting is the fastest way to them."""
     found = np.sort(numbers)
     new = np.ones(len(found), np.bool_)
     np.not_equal(found[1:], found[:-1], out=new[1:])
-    kept: npt.NDArray[Unsigned] = found[new]
+    kept: npt.NDArray[Number] = found[new]
     return kept
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_store.search.query.word_matcher import WordMatcher, literal_pattern
+from memory_store.search.query.word_matcher import WordMatcher, densest, literal_pattern
 from memory_store.text.tokens import term
 from memory_store.text.words import words
 
@@ -108,9 +108,9 @@ def test_a_literal_phrase_is_not_found_in_other_words(text: str) -> None:
 
 def test_the_densest_stretch_holds_most_different_words() -> None:
     text = "lease " * 20 + "x " * 500 + "the lease ends in May " + "y " * 500
-    place = WordMatcher(["lease", "ends", "May"], [], "en").densest(text, 100)
-    assert place == text.index("lease ends")
-    assert WordMatcher(["boat"], [], "en").densest(text, 100) is None
+    asked = WordMatcher(["lease", "ends", "May"], [], "en")
+    assert densest(asked.hits(text), 100) == text.index("lease ends")
+    assert densest(WordMatcher(["boat"], [], "en").hits(text), 100) is None
 
 
 @given(st.data(), st.sampled_from(sorted(LETTERS)))

@@ -15,6 +15,7 @@ from memory_store.plain_text import heading_words
 from memory_store.records import Memory, Passage, base_type
 from memory_store.search.answer.section import MAIL_HEAD, section
 from memory_store.search.candidates import Scored
+from memory_store.search.query.word_matcher import Hit, densest
 from memory_store.search.reranking.cross_encoder import around as near
 from memory_store.text.chunks import Span
 from memory_store.text.identifiers import CODE, file_name
@@ -64,8 +65,8 @@ class Marker(Protocol):
         """How long all of that is together at most, found out in less time."""
         ...
 
-    def densest(self, text: str, width: int) -> int | None:
-        """Where the best stretch of ``width`` characters starts, if there is any."""
+    def hits(self, text: str) -> list[Hit]:
+        """Each of it where it stands, in order; of a pattern, the first alone."""
         ...
 
 
@@ -210,21 +211,27 @@ def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
 
     Another stretch that holds more of what is asked is shown instead.
     """
-    at = matcher.densest(text, PREVIEW_CHARACTERS)
+    hits = matcher.hits(text)
+    at = densest(hits, PREVIEW_CHARACTERS)
     liked = result.passage or result.candidate.window
-    if at is not None and liked is not None and liked[1] - liked[0] < len(text):
-        inside = matcher.densest(text[liked[0] : liked[1]], PREVIEW_CHARACTERS)
+    if at is not None and liked is not None:
+        inside = densest(_within(hits, *liked), PREVIEW_CHARACTERS)
         if inside is not None:
             near_it, best = (
-                len(matcher.met(text[n : n + PREVIEW_CHARACTERS])) for n in (liked[0] + inside, at)
+                len({said for _, _, said in _within(hits, n, n + PREVIEW_CHARACTERS)})
+                for n in (inside, at)
             )
-            at = at if best > near_it else liked[0] + inside
+            at = at if best > near_it else inside
     if at is None:
         at = liked[0] if liked else 0
     head = MAIL_HEAD.match(text)
     if head is not None and 0 < at < head.end() and not matcher.spans(head[0]):
         at = head.end()  # not in the middle of a line of it
     return _from_a_beginning(text, at)
+
+
+def _within(hits: Sequence[Hit], start: int, end: int) -> list[Hit]:
+    return [hit for hit in hits if start <= hit[0] and hit[1] <= end]
 
 
 def _from_a_beginning(text: str, wanted: int) -> tuple[int, int]:

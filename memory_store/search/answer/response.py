@@ -117,9 +117,11 @@ def _previewed(
     limit, deep, offset = search.options.budget, search.options.deep, search.plan.offset
     embedder, symbols = outcome.embedder, search.context.symbols
     most = PASSAGES if limit is None else 1
-    named, count = counted_with(), tokens
-    if embedder is not None and not is_exact():
-        named, count = embedder.name, embedder.count_tokens
+    named, count = "", tokens
+    if limit is not None:  # what counts is looked for in the folders of modules
+        named = counted_with()
+        if embedder is not None and not is_exact():
+            named, count = embedder.name, embedder.count_tokens
     shown, costs = [], []
     for n, row in enumerate(outcome.rows):
         expanded = expands(offset + n, row, deep)

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from memory_store.plain_text import without_marks
+from memory_store.plain_text import UNMARKED, without_marks
 from memory_store.records import Memory, base_type
 
 PLACE_CHARACTERS = 80  # of a heading
@@ -55,7 +55,8 @@ def section(memory: Memory, start: int, end: int, marks: Sequence[_Span]) -> str
 
 def _plain(words: str) -> str:
     """Words without the marks of Markdown, which a result shows in no other way."""
-    return without_marks(words[: 4 * PLACE_CHARACTERS], ())[0].strip()
+    shown = words[: 4 * PLACE_CHARACTERS]
+    return shown if UNMARKED.fullmatch(shown) else without_marks(shown, ())[0].strip()
 
 
 def _headings(memory: Memory) -> Iterator[tuple[int, str]]:

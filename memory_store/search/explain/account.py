@@ -274,7 +274,7 @@ def _evidence(candidate: Candidate, merged: Merged) -> Iterator[Contribution]:
     for leg, feature, value, term in zip(LEG_OF_FEATURE, FEATURES, values, terms, strict=True):
         if not term:
             continue
-        own = _own_strength(candidate, merged) if feature == HELD else None
+        own = float(found.own_held[row]) if feature == HELD and len(found.own_held) else None
         yield Contribution(
             f"{leg} ({number})" if leg == "vector" and number > 1 else leg,
             feature,
@@ -304,15 +304,6 @@ def _place_as_code(candidate: Candidate, merged: Merged) -> int | UnsetType:
         if ranked.kind == AS_CODE and candidate.ordinal in places:
             return places[candidate.ordinal] + 1
     return UNSET
-
-
-def _own_strength(candidate: Candidate, merged: Merged) -> float | None:
-    """The share of the query's words that the memory itself holds, where neighbours counted."""
-    for ranked, places in zip(merged.lists, merged.places, strict=True):
-        place = places.get(candidate.ordinal)
-        if (ranked.leg, ranked.kind) == ("keyword", "original") and place is not None:
-            return ranked.own_strengths[place] if ranked.own_strengths else None
-    return None
 
 
 def _terms(candidate: Candidate, merged: Merged, recipe: Recipe) -> Iterator[Contribution]:

@@ -52,7 +52,7 @@ reads what is compared."""
 LEG_OF_FEATURE = ("keyword", "keyword", "keyword", "vector", "keyword", "topic", "vector")
 WORDS, MEANING, PAIRS, TOPICS, RESEMBLANCE = slice(0, 3), 3, 4, 5, 6
 
-NO_MODEL = np.zeros(0, np.int8)
+NO_MODEL, NO_SHARES = np.zeros(0, np.int8), np.zeros(0)
 MOST_FOR_PAIRS = 50_000
 """Memories of a vault up to which neighbouring words count. They are two fifths of an index, opened
 by the first search that asks: 6 MB and 20 ms for 5,000 abstracts."""
@@ -85,7 +85,8 @@ class Evidence(Struct, frozen=True, eq=False):
     model that embedded the query knows them. All of them are, or more than half of those of a query
     of which memories hold one word at most, and in which no small word and no script shows a
     language. ``function_words`` is how many words a query has that has no others, quotes nothing
-    and names no topic; else 0.
+    and names no topic; else 0. ``own_held`` (float64 [n]) is the share of the query's words that
+    each candidate itself holds, where neighbours count; else empty.
     """
 
     ordinals: Ordinals
@@ -94,6 +95,7 @@ class Evidence(Struct, frozen=True, eq=False):
     read: tuple[float, ...] = ()
     compared_by: NDArray[np.int8] = NO_MODEL
     fitted: FusionNumbers | None = None
+    own_held: Values = NO_SHARES
     strange: bool = False
     function_words: int = 0
 
@@ -114,9 +116,9 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
     features = np.zeros((len(ordinals), len(FEATURES)))
     if not len(ordinals):
         return Evidence(ordinals, features, read=(0.0,) * len(fetched.models))
-    keyword, topic = fetched.of("keyword"), fetched.of("topic")
+    keyword, topic, own_held = fetched.of("keyword"), fetched.of("topic"), NO_SHARES
     if keyword is not None and keyword.matches is not None:
-        features[:, WORDS] = _by_words(keyword, ordinals, search)
+        features[:, WORDS], own_held = _by_words(keyword, ordinals, search)
     read, compared_by = [], np.zeros(len(ordinals), np.int8)
     for number, model in enumerate(fetched.models, start=1):
         listed, own = fetched.of("vector", model.scope.model), 0.0
@@ -147,6 +149,7 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
         tuple(read),
         compared_by[some],
         fitted,
+        own_held[some] if len(own_held) else own_held,
         _strange(fetched, search),
         _function_words(fetched, search),
     )
@@ -179,8 +182,9 @@ def _strange(fetched: Fetched, search: Search) -> bool:
     return by_chance and not shows_a_language(asked.parsed.text)
 
 
-def _by_words(keyword: LegList, ordinals: Ordinals, search: Search) -> Values:
-    """[n, 3]: the features of the keyword leg that are no places."""
+def _by_words(keyword: LegList, ordinals: Ordinals, search: Search) -> tuple[Values, Values]:
+    """[n, 3]: the features of the keyword leg that are no places; and [n], where neighbours count,
+    the share of the query that each holds without them."""
     matches, every, near = keyword.matches, keyword.every, neighbours_for(search)
     assert matches is not None
     assert every is not None
@@ -188,12 +192,13 @@ def _by_words(keyword: LegList, ordinals: Ordinals, search: Search) -> Values:
     scores[every.ordinals] = every.scores
     own = scores[ordinals]
     possible = most_possible(matches, search.recipe.k1) or 1.0
+    own_held = NO_SHARES
     if near is None:
         held = covered(search.snapshot, matches, ordinals)
     else:
-        _, held = lifted_coverage(matches, ordinals, near, search)
+        own_held, held = lifted_coverage(matches, ordinals, near, search)
     best = every.scores.max(initial=0.0) or 1.0
-    return np.column_stack([own / possible, own / best, held])
+    return np.column_stack([own / possible, own / best, held]), own_held
 
 
 def _by_meaning(

@@ -206,7 +206,8 @@ def _merged_by_evidence(
         first = first[snapshot.best_first(ordinals[first], probable[first], len(first))]
     order = np.concatenate([first, order[pool:]])
     shares = probable[order].tolist()
-    ordered = tuple(map(Fused, ordinals[order].tolist(), shares, shares))
+    columns = zip(ordinals[order].tolist(), shares, shares, repeat(1.0), strict=False)
+    ordered = tuple(map(tuple.__new__, repeat(Fused), columns))  # as in _on_own_scale
     described = ordered[: reach or pool]
     if boosts is not None:
         factors = boosts[order[: len(described)]].tolist()

@@ -28,15 +28,21 @@ if TYPE_CHECKING:
 def keyword_leg(search: Search, probe: LegList | None) -> Fetched:
     """BM25 over the query as typed, and over each ``lex`` variant."""
     variants = [_list("lex", groups, search) for groups in search.analysis.variant_groups if groups]
-    typed = probe or probe_keywords(search)
+    weighed = not search.recipe.learned  # it asks of all candidates at once what they hold
+    typed = probe or _typed(search, weighed)
     lists = (typed, _code_list(typed, search), *variants, _like_list(search))
     return Fetched(tuple(one for one in lists if one is not None))
 
 
 def probe_keywords(search: Search) -> LegList | None:
-    """The keyword leg's list for the query as typed; ``None`` for a query without words."""
+    """The keyword leg's list for the query as typed, with the share of the query that each of it
+    holds, whoever is to fuse it; ``None`` for a query without words."""
+    return _typed(search, weighed=True)
+
+
+def _typed(search: Search, weighed: bool) -> LegList | None:
     groups = search.analysis.groups
-    return _list("original", groups, search) if groups else None
+    return _list("original", groups, search, weighed) if groups else None
 
 
 def _code_list(typed: LegList | None, search: Search) -> LegList | None:
@@ -74,8 +80,9 @@ def _like_list(search: Search) -> LegList | None:
     )
 
 
-def _list(kind: str, groups: Sequence[HashGroup], search: Search) -> LegList:
-    """The list of ``kind`` for some words, each a group of hashes, by BM25."""
+def _list(kind: str, groups: Sequence[HashGroup], search: Search, weighed: bool = True) -> LegList:
+    """The list of ``kind`` for some words, each a group of hashes, by BM25; ``weighed``: with the
+    share of them that each memory holds, where the recipe counts that."""
     snapshot, recipe, mask = search.snapshot, search.recipe, search.analysis.mask
     matches = look_up(snapshot, groups)
     found = bm25(
@@ -97,9 +104,10 @@ def _list(kind: str, groups: Sequence[HashGroup], search: Search) -> LegList:
     best = partial(top_k, snapshot, found.ordinals, found.scores)
     top = enough(best, "keyword", kind, search)
     own = held = np.empty(0)
-    if recipe.coverage_power and near is not None:
+    weighed = weighed and bool(recipe.coverage_power)
+    if weighed and near is not None:
         own, held = lifted_coverage(matches, top.ordinals, near, search)
-    elif recipe.coverage_power:
+    elif weighed:
         held = covered(snapshot, matches, top.ordinals)
     listed = LegList.of(
         "keyword",

@@ -44,7 +44,7 @@ class Marks(Protocol):
 
     def most(self, text: str) -> float: ...
 
-    def densest(self, text: str, width: int) -> int | None: ...
+    def hits(self, text: str) -> list[tuple[int, int, str]]: ...
 
 
 class Pattern(Protocol):
@@ -87,9 +87,9 @@ class PatternMarker:
     def most(self, text: str) -> float:
         return len(text)  # what it matches does not overlap
 
-    def densest(self, text: str, width: int) -> int | None:
+    def hits(self, text: str) -> list[tuple[int, int, str]]:
         match = self._pattern.search(text)
-        return None if match is None else int(match.start())
+        return [] if match is None else [(*match.span(), match.group())]
 
 
 class Expression:
@@ -211,9 +211,8 @@ class TextMarker:
     def most(self, text: str) -> float:
         return len(text)  # what it matches does not overlap
 
-    def densest(self, text: str, width: int) -> int | None:
-        spans = self.spans(text)
-        return spans[0][0] if spans else None
+    def hits(self, text: str) -> list[tuple[int, int, str]]:
+        return [(start, end, text[start:end]) for start, end in self.spans(text)[:1]]
 
 
 PATTERNS: dict[str, Callable[[str, str | None], Pattern]] = {

@@ -15,6 +15,9 @@ from memory_store.text.identifiers import CODE, identifiers, name_terms
 from memory_store.text.tokens import name_stems, term, words_of_terms
 from memory_store.text.words import Word
 
+Hit = tuple[int, int, str]
+"""Where something begins and ends in a text, and which word or phrase of the query it is."""
+
 _BEHIND_NAME = re.compile(r"[^A-Za-z0-9_]")
 
 
@@ -84,31 +87,12 @@ class WordMatcher:
         phrases = sum(len(f"phrase {n}") for n in range(len(self._phrases)))
         return sum(len(stem) for stem in self._inside if stem in folded) + phrases
 
-    def densest(self, text: str, width: int) -> int | None:
-        """Where the stretch of ``width`` characters with most different words starts.
-
-        Longer (rarer) words break ties, then words that stand closer together, then the earlier
-        place. ``None`` without any match.
-        """
-        hits = [(span[0], span[1], stem) for span, stem in self._word_spans(text)]
-        hits += [(*m.span(), f"phrase {n}") for n, p in enumerate(self._phrases)
-                 for m in p.finditer(text)]  # fmt: skip
-        hits.sort()
-        best: tuple[int, int, int] | None = None
-        place: int | None = None
-        for index, (start, _, _) in enumerate(hits):
-            inside: dict[str, int] = {}  # where each ends first
-            for _, end, key in hits[index : index + 64]:
-                if end <= start + width:
-                    inside.setdefault(key, end)
-            merit = (
-                len(inside),
-                sum(map(len, inside)),
-                start - max(inside.values(), default=start),
-            )
-            if best is None or merit > best:
-                best, place = merit, start
-        return place
+    def hits(self, text: str) -> list[Hit]:
+        """Words and whole phrases where they stand, in order."""
+        found = [(start, end, stem) for (start, end), stem in self._word_spans(text)]
+        for number, pattern in enumerate(self._phrases):
+            found += [(*match.span(), f"phrase {number}") for match in pattern.finditer(text)]
+        return sorted(found)
 
     def _likely(self, text: str) -> list[Word]:
         """The names of code that may hold something of the query: the parts of a name stand in it,
@@ -148,6 +132,29 @@ class WordMatcher:
             ((word.start, word.end), found)
             for word, found in words_of_terms(text, self._language, self._stems)
         ]
+
+
+def densest(hits: Sequence[Hit], width: int) -> int | None:
+    """Where the stretch of ``width`` characters with most different words starts.
+
+    Longer (rarer) words break ties, then words that stand closer together, then the earlier place.
+    ``None`` without any.
+    """
+    best: tuple[int, int, int] | None = None
+    place: int | None = None
+    for index, (start, _, _) in enumerate(hits):
+        inside: dict[str, int] = {}  # where each ends first
+        for _, end, key in hits[index : index + 64]:
+            if end <= start + width:
+                inside.setdefault(key, end)
+        merit = (
+            len(inside),
+            sum(map(len, inside)),
+            start - max(inside.values(), default=start),
+        )
+        if best is None or merit > best:
+            best, place = merit, start
+    return place
 
 
 def _places(stem: str, text: str) -> list[int]:

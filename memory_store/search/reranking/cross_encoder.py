@@ -20,7 +20,7 @@ from memory_store.search.adjustments import demotion, ranked
 from memory_store.search.candidates import Candidate, Scored
 from memory_store.search.degraded import cut_texts, out_of_time, shortfall
 from memory_store.search.query.plan import Search
-from memory_store.search.query.word_matcher import WordMatcher
+from memory_store.search.query.word_matcher import WordMatcher, densest
 from memory_store.search.recipes import Recipe
 from memory_store.text.chunks import passages
 
@@ -299,7 +299,7 @@ def best_span(query: str, one: Scored, recipe: Recipe, matcher: WordMatcher, wid
     if recipe.chunk_choice == "substring":
         return chunk_by_terms(text, query, width)
     by_meaning = window is not None and recipe.chunk_choice == "vector"
-    by_words = None if by_meaning else matcher.densest(text, width)
+    by_words = None if by_meaning else densest(matcher.hits(text), width)
     if window is not None and by_words is None:
         middle = (window[0] + window[1]) // 2
         return around(text, middle - width // 2, width)
