@@ -26,7 +26,12 @@ from memory_store.store import MemoryStore
 if TYPE_CHECKING:
     from language_models import LanguageModels
 
-hypothesis.settings.register_profile("untimed", deadline=None)  # busy machines are slow machines
+EXAMPLES = {"full": 100, "few": 30}.get(os.environ.get("PROOFS", ""), 50)  # of a property
+hypothesis.settings.register_profile(
+    "untimed",
+    deadline=None,  # busy machines are slow machines
+    max_examples=EXAMPLES,
+)
 hypothesis.settings.load_profile("untimed")
 
 
