@@ -39,7 +39,7 @@ def conditions() -> str:
     qmd = " QMD was not there." if found["without_qmd"] else ""
     again = found.get("again", {})
     later = (
-        " Vaults of 1,000 and 10,000 notes were measured again, on later code and a slower machine "
+        " Vaults of 1,000 and 10,000 notes were measured again, on later code "
         f"({again['machine']}): `{again['command']}`. QMD's ratios are of the first run."
         if again
         else ""
