@@ -257,10 +257,15 @@ def unheld(
     """Whether no living document of the visible collections (``None``: of any) holds each word."""
     if snapshot.shards is not None:
         return [not held for held in _frequencies(snapshot, groups, visible).frequencies]
-    return [
-        not any(snapshot.alive[docs.astype(np.intp) + base].any() for base, docs, _, _ in pieces)
-        for pieces in _hits(snapshot, groups, visible)
-    ]
+    missing, all_live = [True] * len(groups), snapshot.total == snapshot.size
+    for collection, terms in terms_of(snapshot).items():
+        if visible is None or collection in visible:
+            hashes, owners = _wanted(groups, collection)
+            for index, (base, docs, _, _) in terms.pieces(hashes):
+                if missing[owners[index]]:
+                    lives = all_live or snapshot.alive[docs.astype(np.intp) + base].any()
+                    missing[owners[index]] = not lives
+    return missing
 
 
 def has_pair(snapshot: Snapshot, pair: HashGroup, ordinals: Array | None = None) -> Mask:
