@@ -19,8 +19,6 @@ sys.path.insert(0, str(Path(__file__).parent))  # tiny_embedder and tiny_reranke
 from postgres_server import Server, server_or_skip
 from tiny_embedder import build as build_tiny_embedder
 
-from memory_store.errors import BadInputError
-from memory_store.sqlite import sqlite3
 from memory_store.store import MemoryStore
 
 if TYPE_CHECKING:
@@ -97,19 +95,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out |= {*found} - {*found[crc32(name.encode()) % step :: step][:number]}
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = [item for item in items if item not in left_out]
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """With ``STORAGE=postgres`` a test that looks into a vault's file is skipped."""
-    try:
-        return (yield)
-    except (OSError, sqlite3.Error, BadInputError, AssertionError) as error:
-        looked = isinstance(error, OSError) and "postgresql://" in str(error)
-        looked |= any(said in str(error) for said in ("unable to open database", "is no file"))
-        if os.environ.get("STORAGE") and looked:
-            pytest.skip("looks into the vault's file")
-        raise
 
 
 @pytest.fixture(scope="session")

@@ -229,6 +229,7 @@ def test_what_writes_is_refused_where_nothing_can_be_written(
             pytest.fail(f"{name} returned {call()}")
 
 
+@pytest.mark.in_a_file
 def test_what_does_not_write_works_where_nothing_can_be_written(unwritable: MemoryStore) -> None:
     before = unwritable.path.read_bytes()
     store = unwritable

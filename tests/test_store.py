@@ -223,6 +223,7 @@ def test_a_model_change_is_refused_until_reindex(
         assert opened.search("weir froze", mode="vector").rows
 
 
+@pytest.mark.in_a_file
 def test_the_change_log_stays_short_and_its_numbers_never_come_back(store: MemoryStore) -> None:
     memory = store.add("Version 0.")
     newest = 0

@@ -157,6 +157,7 @@ def test_to_undo_a_supersession_takes_the_new_memory_away(store: MemoryStore) ->
     assert [one.id for one in store.trash.list() if one.change == "deleted"] == [new.id]
 
 
+@pytest.mark.in_a_file
 def test_of_what_is_erased_at_once_nothing_stays_and_no_earlier_version(store: MemoryStore) -> None:
     memory, other = store.add("A secret otter."), store.add("Another otter.")
     store.edit(memory.id, text="A very secret otter.")
@@ -170,6 +171,7 @@ def test_of_what_is_erased_at_once_nothing_stays_and_no_earlier_version(store: M
     assert len(in_the_files(store.path, values)) == 2  # those of the other one
 
 
+@pytest.mark.in_a_file
 def test_what_was_emptied_leaves_no_byte(store: MemoryStore) -> None:
     first, second = store.add("A secret otter."), store.add("A secret badger.")
     store.delete_many([first.id, second.id])
@@ -184,6 +186,7 @@ def test_what_was_emptied_leaves_no_byte(store: MemoryStore) -> None:
         store.trash.restore(first.id)
 
 
+@pytest.mark.in_a_file
 def test_after_thirty_days_opening_the_vault_erases_it(
     store: MemoryStore, key_file: Path, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,6 +245,7 @@ def test_an_import_keeps_what_it_replaces_once_and_is_not_blocked_by_it(
     assert store.verify()["failures"] == []
 
 
+@pytest.mark.in_a_file
 def test_keys_are_replaced_under_it(store: MemoryStore) -> None:
     memory = store.add("The lease ends in June.", collection="work")
     store.edit(memory.id, text="The lease ends in July.")
@@ -265,6 +269,7 @@ def test_what_goes_while_a_key_is_replaced_can_be_opened_afterwards(store: Memor
     assert store.trash.restore(memory.id)[0].text == "The lease ends in June."
 
 
+@pytest.mark.in_a_file
 def test_with_a_collection_goes_what_the_trash_has_of_it(store: MemoryStore) -> None:
     store.delete(store.add("An affair.", collection="affairs").id)
     store.delete(store.add("A lease.").id)
@@ -348,6 +353,7 @@ def test_a_member_restores_what_went_from_what_is_shared_and_undoes_her_own(
     assert store.trash.list() == []
 
 
+@pytest.mark.in_a_file
 def test_a_strict_vault_says_in_clear_how_many_and_of_which_collection(make_store: Make) -> None:
     store = make_store(profile="strict")
     memory = store.add("The lease ends in June.")
@@ -360,6 +366,7 @@ def test_a_strict_vault_says_in_clear_how_many_and_of_which_collection(make_stor
     assert store.verify()["failures"] == []
 
 
+@pytest.mark.in_a_file
 def test_a_changed_row_is_refused_and_named(store: MemoryStore) -> None:
     first, second = store.add("One."), store.add("Two.")
     store.delete(first.id)
@@ -377,6 +384,7 @@ def test_a_changed_row_is_refused_and_named(store: MemoryStore) -> None:
         store.trash.list()
 
 
+@pytest.mark.in_a_file
 def test_backups_keep_it_and_a_file_without_its_table_has_none(
     store: MemoryStore, tmp_path: Path, key_file: Path
 ) -> None:

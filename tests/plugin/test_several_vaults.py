@@ -144,6 +144,7 @@ async def test_a_vault_written_to_by_another_person_stays_open(
     assert "Quinces" in await titles(session, "quinces")
 
 
+@pytest.mark.in_a_file
 @pytest.mark.parametrize("way", ["immutable", "nolock", "read-only"])
 async def test_what_cannot_be_written_to_is_searched_and_says_why(
     filled: Filled, serve: Serve, way: str, capsys: pytest.CaptureFixture[str]

@@ -48,6 +48,7 @@ def ask(
     return run
 
 
+@pytest.mark.in_a_file
 def test_results_join_with_the_vaults_own_tables(ask: Any) -> None:
     rows = ask(
         """
@@ -59,12 +60,14 @@ def test_results_join_with_the_vaults_own_tables(ask: Any) -> None:
     assert rows == [("note", "Watering the tomatoes")]
 
 
+@pytest.mark.in_a_file
 @pytest.mark.parametrize("limit", [1, "1", '{"limit": 1}', '{"limit": "1", "database": "notes"}'])
 def test_the_limit_may_be_a_number_its_digits_or_an_option(ask: Any, limit: Any) -> None:
     ((answer,),) = ask("select hybrid_search('tomatoes', ?)", limit)
     assert [row["id"] for row in json.loads(answer)] == [ONE]
 
 
+@pytest.mark.in_a_file
 @pytest.mark.parametrize(
     ("second", "culprit"),
     [
@@ -84,23 +87,27 @@ def test_a_refusal_says_what_is_wrong(ask: Any, second: Any, culprit: str) -> No
     assert culprit in refusal["error"]
 
 
+@pytest.mark.in_a_file
 def test_null_asks_nothing(ask: Any) -> None:
     assert ask("select hybrid_search(null), memory_text(null), topic_hash(null)") == [
         (None, None, None)
     ]
 
 
+@pytest.mark.in_a_file
 def test_topic_hash_finds_the_memories_of_a_topic_without_opening_one(ask: Any) -> None:
     rows = ask("select memory from memory_topics where lower(hex(topic)) = topic_hash('#Garden')")
     assert rows == [(ONE,)]
 
 
+@pytest.mark.in_a_file
 def test_memory_text_is_the_whole_text_or_null(ask: Any) -> None:
     ((text, missing),) = ask("select memory_text(?), memory_text('nothing-like-it')", ONE)
     assert "every second day" in text
     assert missing is None
 
 
+@pytest.mark.in_a_file
 def test_reading_alone_does_not_search_and_searching_alone_does_not_read(ask: Any) -> None:
     sql = "select hybrid_search('tomatoes', 1), memory_text(?), topic_hash('garden') is null"
     ((found, text, hidden),) = ask(sql, ONE, grants=Grants(search=EVERYTHING))
@@ -112,6 +119,7 @@ def test_reading_alone_does_not_search_and_searching_alone_does_not_read(ask: An
     assert "every second day" in text
 
 
+@pytest.mark.in_a_file
 def test_rrf_is_the_sum_of_weighted_reciprocal_ranks(ask: Any) -> None:
     rows = ask(
         """
@@ -157,6 +165,7 @@ async def test_a_search_in_sql_leaves_the_page_a_page(served: Served, filled: Fi
             assert len(response.json()) == rows
 
 
+@pytest.mark.in_a_file
 def test_only_who_holds_the_key_chooses_the_model_a_query_is_sent_to(
     ask: Any, language_models: Any
 ) -> None:
@@ -169,6 +178,7 @@ def test_only_who_holds_the_key_chooses_the_model_a_query_is_sent_to(
     assert len(language_models.given("good")) == 1
 
 
+@pytest.mark.in_a_file
 def test_tables_of_source_code_read_and_make_only_what_is_asked_for(
     make_store: Callable[..., MemoryStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,6 +237,7 @@ def test_tables_of_source_code_read_and_make_only_what_is_asked_for(
     assert ask(f"{rows} where b.file = 'b0.py' and b.collection = 'left'") == (40, 0, 2)
 
 
+@pytest.mark.in_a_file
 def test_symbols_of_source_code_and_their_uses_are_tables_and_json_for_those_who_may_read(
     make_store: Callable[..., MemoryStore],
 ) -> None:

@@ -122,6 +122,7 @@ def scores(answer: Any) -> list[Any]:
     return [(row["id"], row["score"]) for row in answer["rows"]]
 
 
+@pytest.mark.in_a_file
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_sql_shows_a_searcher_no_more(pair: Pair, recipe: str) -> None:
     found = []

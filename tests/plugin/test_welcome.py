@@ -136,6 +136,7 @@ async def test_its_topics_are_those_of_all_memories_and_their_numbers_come_true(
     assert "harbour" not in (await welcomed(alice)).get_text()
 
 
+@pytest.mark.in_a_file
 async def test_an_empty_vault_offers_to_import_and_to_write(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -278,6 +278,7 @@ class TestCache:
         assert reported["cached"]
         assert reported["variants"] == ["vec: where the automobile is kept"]
 
+    @pytest.mark.in_a_file
     def test_a_locked_file_does_not_stop_a_search(
         self, notes: MemoryStore, language_models: LanguageModels
     ) -> None:
@@ -297,6 +298,7 @@ class TestCache:
         notes.add("the boat")
         assert notes.search_context().snapshot is not before
 
+    @pytest.mark.in_a_file
     def test_a_strict_vault_shows_no_trace_of_it(
         self, make_store: Callable[..., MemoryStore], language_models: LanguageModels
     ) -> None:

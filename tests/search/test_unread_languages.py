@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_a_search_says_it_once(russian: MemoryStore) -> None:
     assert "Ключ" in answer.rows[0].preview
     (line,) = [line for line in answer.degraded if "does not read" in line]
     assert "collection 'personal'" in line
-    assert line.command == f"memory-store reindex {russian.path} {MENDED}"
+    assert line.command == f"memory-store reindex {quote(str(russian.path))} {MENDED}"
     by_words = russian.search("ключ от подвала", mode="keyword")
     assert not any("does not read" in line for line in by_words.degraded)
 
@@ -60,7 +61,7 @@ def test_a_small_collection_is_named_beside_a_large_one_that_is_read(russian: Me
     assert not [one for one in in_home.degraded if "does not read" in one]
     (check,) = [one for one in doctor_of(russian.path, russian) if one.name == "languages"]
     assert (check.state, "collection personal:" in check.detail) == ("missing", True)
-    apart = f"memory-store reindex {russian.path} --collection personal {MENDED}"
+    apart = f"memory-store reindex {quote(str(russian.path))} --collection personal {MENDED}"
     assert (check.remedy, line.command) == (apart, apart)
 
 
@@ -87,7 +88,7 @@ def test_a_query_that_the_model_does_not_read_says_why_it_finds_nothing(store: M
     answer = store.search("ключ от подвала")
     (line,) = [line for line in answer.degraded if "does not read" in line]
     assert line.sentence.endswith("does not read this query.")
-    assert line.command == f"memory-store reindex {store.path} {MENDED}"
+    assert line.command == f"memory-store reindex {quote(str(store.path))} {MENDED}"
     for query in ("Schlüssel für den Keller", "xqzzv plorf", "key 🎉"):
         assert not any("does not read" in line for line in store.search(query).degraded)
 

@@ -73,6 +73,7 @@ def test_whatever_an_actor_is_called_comes_back(
     assert store.verify()["failures"] == []
 
 
+@pytest.mark.in_a_file
 def test_a_thief_learns_how_many_batches_there_are_and_nothing_else(store: MemoryStore) -> None:
     keep(store, *(event(n, actor="edda the searcher") for n in range(300)))
     keep(store, event(actor=None))
@@ -161,6 +162,7 @@ def test_rare_events_are_kept_as_many_days_as_others(store: MemoryStore) -> None
     assert store.verify()["failures"] == []
 
 
+@pytest.mark.in_a_file
 def test_a_strand_taken_away_whole_is_noticed(store: MemoryStore) -> None:
     keep(store, event(1), replace(event(2), action="unlock"))
     connect(store.path).execute("delete from vault_audit where sequence > 1000")
@@ -187,6 +189,7 @@ def test_what_is_a_minute_apart_or_of_another_kind_stays_apart(store: MemoryStor
     assert [one.times for one in store.trail.events()] == [1, 1, 2, 2, 2, 2, 1, 1]
 
 
+@pytest.mark.in_a_file
 @pytest.mark.parametrize(
     "tampering",
     [
@@ -211,6 +214,7 @@ def test_a_batch_taken_out_moved_or_changed_is_noticed(store: MemoryStore, tampe
     assert any("audit" in failure for failure in store.verify()["failures"])
 
 
+@pytest.mark.in_a_file
 def test_an_older_last_batch_put_back_is_noticed(store: MemoryStore) -> None:
     keep(store, event(1))
     (older,) = [sealed for number, sealed in rows(store.path) if number == 1]
@@ -221,6 +225,7 @@ def test_an_older_last_batch_put_back_is_noticed(store: MemoryStore) -> None:
         keep(store, event(3))
 
 
+@pytest.mark.in_a_file
 def test_a_trail_taken_away_whole_is_a_warning_on_this_machine(
     store: MemoryStore, key_file: Path
 ) -> None:
@@ -232,6 +237,7 @@ def test_a_trail_taken_away_whole_is_a_warning_on_this_machine(
     again.lock()
 
 
+@pytest.mark.in_a_file
 @pytest.mark.parametrize("open_meanwhile", [False, True])
 def test_a_trail_put_back_to_before_its_last_events_is_a_warning_on_this_machine(
     store: MemoryStore, key_file: Path, open_meanwhile: bool
@@ -256,6 +262,7 @@ def test_a_trail_put_back_to_before_its_last_events_is_a_warning_on_this_machine
         assert again.first_warning() is None
 
 
+@pytest.mark.in_a_file
 def test_a_vault_made_before_there_was_a_trail_gets_one(store: MemoryStore) -> None:
     connect(store.path).execute("drop table vault_audit")
     assert store.trail.events() == []
@@ -264,6 +271,7 @@ def test_a_vault_made_before_there_was_a_trail_gets_one(store: MemoryStore) -> N
     assert len(store.trail.events()) == 1
 
 
+@pytest.mark.in_a_file
 def test_an_older_batch_put_back_behind_later_ones_is_noticed(store: MemoryStore) -> None:
     """Also where it holds as many events: a search that was made again is counted by the first."""
     searched = replace(event(1), action="search")

@@ -105,6 +105,7 @@ def test_a_name_that_is_the_number_of_another_names_the_other(make_store: Make) 
     assert owner.keys.holders()[0].principal != bob.principal
 
 
+@pytest.mark.in_a_file
 def test_what_another_process_shares_during_a_revocation_is_taken_back_too(
     make_store: Make, key_file: Path, tiny_model: Path
 ) -> None:

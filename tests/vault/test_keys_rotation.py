@@ -65,6 +65,7 @@ def epochs(store: MemoryStore) -> set[int]:
         connection.close()
 
 
+@pytest.mark.in_a_file
 def test_everything_is_answered_as_before_and_verifies(
     filled: MemoryStore, key_file: Path, tiny_model: Path
 ) -> None:
@@ -81,6 +82,7 @@ def test_everything_is_answered_as_before_and_verifies(
         assert answers(again) == before
 
 
+@pytest.mark.in_a_file
 def test_topics_are_found_by_their_new_hashes_and_not_by_the_old(filled: MemoryStore) -> None:
     old = filled.topic_hash("otters")
     filled.keys.rotate()
@@ -95,6 +97,7 @@ def test_topics_are_found_by_their_new_hashes_and_not_by_the_old(filled: MemoryS
     assert found[filled.topic_hash("otters")] == MEMORIES // len(SUBJECTS) // 2
 
 
+@pytest.mark.in_a_file
 def test_one_collection_can_be_done_alone_and_again(filled: MemoryStore) -> None:
     assert [one.epoch for one in filled.keys.rotate("work")] == [1]
     assert [one.epoch for one in filled.keys.rotate("work")] == [2]
@@ -135,6 +138,7 @@ def test_stopped_anywhere_it_is_whole_and_goes_on_when_run_again(
     assert len(filled.list(limit=1_000)) == len(before[1]) + 1
 
 
+@pytest.mark.in_a_file
 def test_readers_and_writers_are_right_all_the_time(
     filled: MemoryStore, key_file: Path, tiny_model: Path
 ) -> None:
@@ -189,6 +193,7 @@ def recording(work: Callable[[], None], errors: list[str]) -> Callable[[], None]
     return recorded
 
 
+@pytest.mark.in_a_file
 def test_the_old_key_opens_nothing_in_the_file_any_more(filled: MemoryStore) -> None:
     collection = next(i for i, name in filled.collections.names().items() if name == "work")
     secret = filled._opened.vault.keyring.of(collection).bundle.secret
@@ -225,6 +230,7 @@ def test_the_old_key_opens_nothing_in_the_file_any_more(filled: MemoryStore) -> 
     connection.close()
 
 
+@pytest.mark.in_a_file
 def test_the_wrapped_old_key_leaves_no_trace_in_the_file(filled: MemoryStore) -> None:
     connection = connect(filled.path)
     wrapped = [row[0] for row in connection.execute("select wrapped from vault_collection_keys")]
@@ -234,6 +240,7 @@ def test_the_wrapped_old_key_leaves_no_trace_in_the_file(filled: MemoryStore) ->
     assert not [f.name for f in files for key in wrapped if key in f.read_bytes()]
 
 
+@pytest.mark.in_a_file
 def test_an_old_key_that_was_put_back_is_refused(
     filled: MemoryStore, key_file: Path, tiny_model: Path
 ) -> None:
@@ -246,6 +253,7 @@ def test_an_old_key_that_was_put_back_is_refused(
         reopened(filled, key_file, tiny_model)
 
 
+@pytest.mark.in_a_file
 def test_keys_of_two_collections_that_were_swapped_are_refused(
     filled: MemoryStore, key_file: Path, tiny_model: Path
 ) -> None:
@@ -261,6 +269,7 @@ def test_keys_of_two_collections_that_were_swapped_are_refused(
         reopened(filled, key_file, tiny_model)
 
 
+@pytest.mark.in_a_file
 def test_a_row_of_before_that_was_put_back_is_refused(
     filled: MemoryStore, key_file: Path, tiny_model: Path
 ) -> None:
@@ -275,6 +284,7 @@ def test_a_row_of_before_that_was_put_back_is_refused(
             again.get(memory)
 
 
+@pytest.mark.in_a_file
 def test_who_had_the_old_key_in_memory_refuses_it_too_once_no_one_can_be_reading_by_it(
     filled: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +299,7 @@ def test_who_had_the_old_key_in_memory_refuses_it_too_once_no_one_can_be_reading
     assert len(filled.search('"note 7 on"', mode="keyword").rows) == 1  # its pairs: sealed anew
 
 
+@pytest.mark.in_a_file
 def test_a_rotation_names_what_was_tampered_with_and_seals_nothing_of_it_anew(
     filled: MemoryStore,
 ) -> None:

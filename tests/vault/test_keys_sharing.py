@@ -222,6 +222,7 @@ def tampered(two: Two, statement: str, *values: object) -> None:
     connection.close()
 
 
+@pytest.mark.in_a_file
 def test_a_grant_by_another_person_is_refused(two: Two) -> None:
     """A caller who writes to the file gives Alice a key that he knows, to read what she writes."""
     with two.alice() as alice:
@@ -237,6 +238,7 @@ def test_a_grant_by_another_person_is_refused(two: Two) -> None:
         two.alice()
 
 
+@pytest.mark.in_a_file
 def test_another_owners_keys_in_the_file_are_refused(two: Two) -> None:
     other = identity_of(SecretKey.generate(), strongest_kem())
     replaced = "update vault_identities set public = ? where principal = 0"
@@ -245,6 +247,7 @@ def test_another_owners_keys_in_the_file_are_refused(two: Two) -> None:
         two.alice()
 
 
+@pytest.mark.in_a_file
 def test_another_recipients_keys_in_the_file_get_no_new_grant(two: Two) -> None:
     other = identity_of(SecretKey.generate(), strongest_kem())
     replaced = "update vault_identities set public = ? where principal != 0"
@@ -253,6 +256,7 @@ def test_another_recipients_keys_in_the_file_get_no_new_grant(two: Two) -> None:
         two.owner.keys.rotate(SHARED)
 
 
+@pytest.mark.in_a_file
 def test_a_grant_for_one_collection_is_none_for_another(two: Two) -> None:
     two.owner.keys.share(HIDDEN, "Alice")
     connection = connect(two.owner.path)
@@ -266,6 +270,7 @@ def test_a_grant_for_one_collection_is_none_for_another(two: Two) -> None:
         two.alice()
 
 
+@pytest.mark.in_a_file
 def test_an_older_grant_that_was_put_back_is_refused(two: Two) -> None:
     connection = connect(two.owner.path)
     row = connection.execute("select * from vault_collection_keys where principal != 0").fetchone()
@@ -276,6 +281,7 @@ def test_an_older_grant_that_was_put_back_is_refused(two: Two) -> None:
         two.alice()
 
 
+@pytest.mark.in_a_file
 def test_grants_and_slots_of_the_revoked_put_back_open_nothing_new(two: Two) -> None:
     """He kept an older file, and writes his rows into the newer one."""
     tables = ("vault_slots", "vault_collection_keys", "vault_identities", "vault_shares")

@@ -40,6 +40,7 @@ def rows(path: Path, collection: str) -> int:
     return sum(counts)
 
 
+@pytest.mark.in_a_file
 def test_nothing_of_it_is_left_and_the_rest_is_whole(store: MemoryStore) -> None:
     collection = next(i for i, n in store.collections.names().items() if n == "affairs")
     connection = connect(store.path)
@@ -78,6 +79,7 @@ def test_who_has_the_vault_open_sees_it_vanish(
     assert len(store.search("otter").rows) == 2
 
 
+@pytest.mark.in_a_file
 def test_rows_whose_key_is_gone_open_for_no_one_and_are_swept_away_later(
     store: MemoryStore, key_file: Path
 ) -> None:
@@ -101,6 +103,7 @@ def test_rows_whose_key_is_gone_open_for_no_one_and_are_swept_away_later(
         assert len(backup.list()) == 7  # what a backup holds, it holds
 
 
+@pytest.mark.in_a_file
 def test_its_key_put_back_from_a_copy_is_refused(store: MemoryStore, key_file: Path) -> None:
     connection = connect(store.path)
     kept = connection.execute("select * from vault_collection_keys order by rowid").fetchall()

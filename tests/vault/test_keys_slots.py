@@ -57,6 +57,7 @@ def test_the_list_says_which_key_opened_the_vault(make_store: Make) -> None:
     assert [slot.kind for slot in slots if slot.opened] == ["recovery"]
 
 
+@pytest.mark.in_a_file
 def test_a_removed_key_opens_nothing_and_leaves_no_trace_in_the_file(make_store: Make) -> None:
     store = make_store()
     slot = store.keys.add(passphrase=PASSPHRASE)
@@ -85,6 +86,7 @@ def test_what_names_no_key_removes_none(make_store: Make, given: str) -> None:
     assert len(store.keys.list()) == 2
 
 
+@pytest.mark.in_a_file
 def test_a_removed_key_that_was_put_back_into_the_file_is_refused(make_store: Make) -> None:
     store = make_store()
     slot = store.keys.add(passphrase=PASSPHRASE)
@@ -109,6 +111,7 @@ def test_a_caller_who_opened_the_vault_with_a_key_that_is_removed_must_unlock_ag
     assert store.verify()["failures"] == []
 
 
+@pytest.mark.in_a_file
 def test_exactly_one_key_is_added_at_a_time(make_store: Make, tmp_path: Path) -> None:
     store = make_store()
     for given in ({}, {"passphrase": PASSPHRASE, "key_file": tmp_path / "other" / "a.key"}):

@@ -117,6 +117,7 @@ def test_members_survive_rename_and_reopening(store: MemoryStore, key_file: Path
         assert again.collections.members("job") == {"alice": "owner"}
 
 
+@pytest.mark.in_a_file
 def test_a_vault_without_members_is_written_as_before(store: MemoryStore) -> None:
     store.collections.create("work")
     assert "members" not in sealed_settings(store)
@@ -126,6 +127,7 @@ def test_a_vault_without_members_is_written_as_before(store: MemoryStore) -> Non
     assert "members" not in sealed_settings(store)
 
 
+@pytest.mark.in_a_file
 def test_no_one_who_writes_the_file_puts_older_members_back(
     store: MemoryStore, key_file: Path
 ) -> None:

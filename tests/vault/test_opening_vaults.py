@@ -79,6 +79,7 @@ def test_a_vault_without_a_key_or_with_a_weak_one_is_not_made(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.in_a_file
 def test_a_commit_waits_for_the_disk(store: MemoryStore) -> None:
     connection = connect(store.path)
     assert connection.execute("pragma synchronous").fetchone() == (2,)  # full
@@ -121,6 +122,7 @@ def test_files_that_are_no_vaults_are_distinguished(tmp_path: Path, key_file: Pa
         assert str(path) in str(refusal.value)
 
 
+@pytest.mark.in_a_file
 def test_another_format_is_refused_by_number(store: MemoryStore, key_file: Path) -> None:
     store.lock()
     change(store.path, "pragma user_version = 7")
@@ -128,6 +130,7 @@ def test_another_format_is_refused_by_number(store: MemoryStore, key_file: Path)
         MemoryStore.open(store.path, key_file=key_file)
 
 
+@pytest.mark.in_a_file
 @pytest.mark.parametrize(
     "statement",
     [
@@ -155,6 +158,7 @@ def beside(path: Path, names: Path) -> None:
     path.with_name(f"{path.name}-journal").write_bytes(head + marked + end)
 
 
+@pytest.mark.in_a_file
 def test_a_journal_beside_a_vault_has_no_other_file_deleted(
     store: MemoryStore, key_file: Path, tmp_path: Path
 ) -> None:
@@ -184,6 +188,7 @@ def test_a_journal_beside_a_vault_has_no_other_file_deleted(
         assert [one.text for one in opened.every()] == ["A note."]
 
 
+@pytest.mark.in_a_file
 @pytest.mark.parametrize("table", ["vault_slots", "memories", "vault_trash"])
 def test_a_virtual_table_in_the_place_of_a_table_is_refused(
     store: MemoryStore, key_file: Path, table: str
@@ -250,6 +255,7 @@ def test_a_locked_store_answers_nothing(store: MemoryStore) -> None:
     assert store.locked
 
 
+@pytest.mark.in_a_file
 def test_a_strict_vault_shows_no_types_times_or_topics(make_store: Make) -> None:
     store = make_store("strict.db", profile="strict")
     memory = store.add("Quiet.", type="preference", topics=["secret-plan"])
@@ -263,6 +269,7 @@ def test_a_strict_vault_shows_no_types_times_or_topics(make_store: Make) -> None
     connection.close()
 
 
+@pytest.mark.in_a_file
 def test_a_key_file_beside_the_database_or_open_to_others_is_refused(
     tmp_path: Path, store: MemoryStore, key_file: Path
 ) -> None:
@@ -316,6 +323,7 @@ def test_locking_while_others_search_ends_in_answers_and_lock_errors(make_store:
         assert store.locked
 
 
+@pytest.mark.in_a_file
 def test_a_damaged_vault_is_distinguished_from_a_file_that_is_none(
     store: MemoryStore, key_file: Path
 ) -> None:

@@ -18,6 +18,8 @@ from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.vault.storage.file_access import file_access
 
+pytestmark = pytest.mark.in_a_file  # what may be done with it, the system says
+
 SEARCH_AND_WRITE = """
 import sys
 from memory_store import MemoryStore

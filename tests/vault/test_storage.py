@@ -116,6 +116,7 @@ def pages(store: MemoryStore) -> tuple[int, int]:
     return all_, free
 
 
+@pytest.mark.in_a_file
 def test_what_is_erased_makes_the_file_smaller(store: MemoryStore) -> None:
     store.add_many(drafts(0))
     large = [MemoryDraft(text=f"{number} " + "by the weir " * 2_000) for number in range(64)]

@@ -13,6 +13,8 @@ from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.sqlite import sqlite3  # two libraries on one file undo each other's locks
 from memory_store.store import MemoryStore
 
+pytestmark = pytest.mark.in_a_file  # its rows are changed by another program
+
 Make = Callable[..., MemoryStore]
 
 
