@@ -83,7 +83,7 @@ def check_note(memory: Memory | None, number: int) -> None:
     ("embed", "count", "batch"),
     [
         pytest.param(True, NOTES, BATCH_MEMORIES, id="embedding"),
-        pytest.param(False, 1_300, BATCH_MEMORIES * UNEMBEDDED_BATCH, id="words-only"),
+        pytest.param(False, 4_500, BATCH_MEMORIES * UNEMBEDDED_BATCH, id="words-only"),
     ],
 )
 def test_an_import_that_is_killed_keeps_its_batches_and_goes_on(
