@@ -12,6 +12,7 @@ import pytest
 from typing_commands import run
 
 from memory_store.cli import COMMANDS
+from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
 
 HEAVY = {
@@ -69,9 +70,13 @@ def test_a_search_for_words_loads_nothing_that_writes_or_embeds(tmp_path: Path) 
     folder, key_file = tmp_path / "vault", tmp_path / "notes.key"
     folder.mkdir()
     store, _ = MemoryStore.create(folder / "notes.db", key_file=key_file)
-    store.add("The spare key is under the stone.")
+    said = "and the valve of the boiler that we have is the same as it was in spring"
+    store.add_many(MemoryDraft(f"Number {n} is here, {said}") for n in range(120))
+    store.add("Jeg har ikke sett nøkkelen siden i går, og jeg vet ikke hvor den er nå")
+    assert set(store.stats()["languages"]) == {"en", "no"}
     store.close()
-    words = [str(store.path), "spare key", "--mode", "keyword", "--key-file", str(key_file)]
+    query = "boiler valve spring"  # without a word that shows its language
+    words = [str(store.path), query, "--mode", "keyword", "--key-file", str(key_file)]
     code = f"from memory_store.cli import main\nmain({['search', *words]!r}, standalone_mode=False)"
     assert loaded_by(code, NOT_TO_SEARCH) == set()
 

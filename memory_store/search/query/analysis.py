@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from memory_store.index.snapshot import Snapshot
 
 FALLBACK_LANGUAGE = "en"
+RARE = 0.01
+"""Of the memories: languages of fewer are, as a rule, a list or a short note that was taken for
+them, and telling them apart loads a model, half a second of a command's first search."""
 LONGEST_TOPIC = 3  # words: query keywords are matched to topics as n-grams of one to three
 MOST_PAIRS = 64  # likewise of neighbouring words
 MOST_TOPIC_WORDS = 64  # of a query: the first ones; a longer query is not a list of tags
@@ -267,14 +270,14 @@ def _wordings(variants: Sequence[Variant]) -> list[tuple[str, list[str]]]:
 
 
 def query_language(text: str, context: SearchContext) -> str:
-    """The query's language: among those of the vault, unless it is plainly another. Short or
-    unclear: the vault's usual one."""
+    """The query's language: among those of the vault that are not rare there, unless it is plainly
+    another. Short or unclear: the vault's usual one."""
     counts = context.snapshot.language_counts.copy()
     counts.pop(CODE, None)  # code is written among texts of every language
-    usual = max(counts, key=lambda code: counts[code], default=FALLBACK_LANGUAGE)
-    known = usual
-    if len(counts) > 1:
-        known = detect_language(text, candidates=tuple(counts), fallback=usual)
+    usual = known = max(counts, key=lambda code: counts[code], default=FALLBACK_LANGUAGE)
+    spoken = [code for code, count in counts.items() if count >= RARE * sum(counts.values())]
+    if len(spoken) > 1:
+        known = detect_language(text, candidates=spoken, fallback=usual)
     return plainly_another(text, known) or known
 
 
