@@ -31,6 +31,7 @@ FEWEST = 20  # neighbouring pairs that a collection must have to be judged at al
 
 # Standard deviations by which neighbours are more alike than memories further off. Measured: .56
 # to 1.2 in ten conversations, .32 in notes in the order of their paths, 0 in shuffled abstracts.
+CLEARLY_NOT, SHARE = 0.15, 4  # below it by every fourth pair, the others are not compared
 NOT_SEQUENTIAL = 0.35
 SEQUENTIAL = 0.75
 SHORT = 50  # words: a longer memory explains itself, the more the longer it is
@@ -147,12 +148,21 @@ def _sequential(snapshot: Snapshot, line: Ordinals, after: Ordinals) -> float:
         linked = np.sort(rng.choice(linked, SAMPLE, replace=False))
     distances = rng.integers(FURTHER[0], min(FURTHER[1], len(line)), SAMPLE)
     places = rng.integers(0, len(line) - distances)
-    alike = _cosines(snapshot, linked, after[linked])
-    further = _cosines(snapshot, line[places], line[places + distances])
-    if len(alike) < FEWEST or len(further) < FEWEST or not further.std():
-        return 0.0
-    lead = (alike.mean() - further.mean()) / further.std()
+    alike, further = (linked, after[linked]), (line[places], line[places + distances])
+    lead = CLEARLY_NOT
+    if len(linked) >= SAMPLE // 2:
+        lead = _lead(snapshot, *([one[::SHARE] for one in pairs] for pairs in (alike, further)))
+    if lead >= CLEARLY_NOT:
+        lead = _lead(snapshot, alike, further)
     return float(np.clip((lead - NOT_SEQUENTIAL) / (SEQUENTIAL - NOT_SEQUENTIAL), 0.0, 1.0))
+
+
+def _lead(snapshot: Snapshot, alike: Sequence[Ordinals], further: Sequence[Ordinals]) -> float:
+    """The standard deviations by which some pairs are more alike than others; 0 of too few."""
+    near, far = _cosines(snapshot, *alike), _cosines(snapshot, *further)
+    if len(near) < FEWEST or len(far) < FEWEST or not far.std():
+        return 0.0
+    return float((near.mean() - far.mean()) / far.std())
 
 
 def _cosines(snapshot: Snapshot, first: Ordinals, second: Ordinals) -> npt.NDArray[np.float32]:
