@@ -312,7 +312,7 @@ class Ledger:
 
 
 def _source_of(name: str, sources: Mapping[str, str]) -> str | None:
-    """The source that what failed lies in, the innermost of several: a file of it, a line, a row."""
+    """The source that a failed file, line or row lies in, the innermost of several."""
     full = shown(os.path.abspath(name))
     given = {source: shown(os.path.abspath(path)) for source, path in sources.items()}
     found = [one for one in given if full == given[one] or full.startswith(_within(given[one]))]
