@@ -157,6 +157,16 @@ def test_topics_of_several_neighbours_are_suggested_and_never_given(store: Memor
     assert store.get(plain.id).topics == ()
 
 
+def test_no_topics_are_suggested_of_the_nearest_that_are_far_away(store: MemoryStore) -> None:
+    for topic in ("Rhubarb crumble needs butter", "Bake the crumble for an hour"):
+        store.add(topic, topics=["baking"])
+    plain = store.add_many([MemoryDraft(f"{KEY}, said {day} times.") for day in range(40)])[0]
+    assert store.suggested_topics(plain.id) == []
+    assert [one.topic for one in store.suggested_topics(store.add("Crumble with butter").id)] == [
+        "baking"
+    ]
+
+
 def test_others_collections_have_no_part_in_it(store: MemoryStore) -> None:
     work = store.collections.create("work")
     store.add(KEY, collection="work", created="2024-01-01")

@@ -22,6 +22,9 @@ from memory_store.text.canonical import normalise_topic
 from memory_store.vault.audit_events import READ
 
 NEAR, SHARED = 8, 2  # neighbours whose topics count, and how many of them must have one
+AMONG = 4 * NEAR
+"""Of so many nearest memories, with topics or without: in a vault with few topics, the nearest that
+have some may be far away."""
 MOST = 5
 
 
@@ -49,13 +52,12 @@ def of_neighbours(
 ) -> list[list[SuggestedTopic]]:
     """For each document asked for the topics that its neighbours in ``mask`` share, the most
     frequent first."""
-    tagged = np.flatnonzero(mask & ~untagged(snapshot, mask))
-    near = [
-        others[others != ordinal][:NEAR]
-        for ordinal, others in zip(
-            asked.tolist(), nearest(snapshot, asked, tagged, NEAR + 1), strict=True
-        )
-    ]
+    tagged = mask & ~untagged(snapshot, mask)
+    near = []
+    every = nearest(snapshot, asked, np.flatnonzero(mask), AMONG + 1)
+    for ordinal, others in zip(asked.tolist(), every, strict=True):
+        others = others[others != ordinal][:AMONG]
+        near.append(others[tagged[others]][:NEAR])
     heads = open_heads(vault, snapshot.ids(np.unique(np.concatenate([*near, asked[:0]]))))
     answers = []
     for others in near:
