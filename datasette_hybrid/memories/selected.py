@@ -55,6 +55,8 @@ def _work(given: Any, ids: Sequence[str]) -> tuple[Callable[[MemoryStore, str], 
             return _edits(lambda _: {"add_topics": tuple(topics)}, ids), "Topics added to"
         case "type":
             kind = forms.last(given, "type")
+            if not kind:
+                raise BadInputError("type: choose the type to set", "type")
             return _edits(lambda _: {"type": kind}, ids), f"Made {kind} of"
         case "done":
             return _edits(lambda type: {"type": drafts.done_type(type)}, ids), "Marked as done:"

@@ -189,18 +189,20 @@ class Ledger:
 
     def remember(
         self,
-        sources: Sequence[str],
+        sources: Mapping[str, str],
         failures: Sequence[tuple[str, str]],
         commits: Mapping[str, str | None] = MappingProxyType({}),
     ) -> None:
         """Seal each imported path with its options, for the next ``import`` without a path.
 
         And when that was, which of ``failures`` are of that path, and the commit of a work tree.
+        ``sources`` maps each path to how it was given, which the names of ``failures`` begin with.
         """
         now = format_time(datetime.now(UTC))
+        failed = [(_source_of(one[0], sources), one) for one in failures]
         with self.vault.writing() as storage, storage.transaction(self.vault.keyring):
             for path in sources:
-                own = [one for one in failures if len(sources) == 1 or _is_below(path, one[0])]
+                own = [one for source, one in failed if len(sources) == 1 or source == path]
                 last: dict[str, Any] = {"time": now, "failed": len(own)}
                 last["failures"] = own[:LISTED_FAILURES]
                 if commit := commits.get(path):
@@ -309,9 +311,16 @@ class Ledger:
         }
 
 
-def _is_below(path: str, name: str) -> bool:
-    """Whether a file that failed is that path, or lies in it."""
-    return name == shown(path) or name.startswith(f"{shown(path)}{os.sep}")
+def _source_of(name: str, sources: Mapping[str, str]) -> str | None:
+    """The source that a failed file, line or row lies in, the innermost of several."""
+    full = shown(os.path.abspath(name))
+    given = {source: shown(os.path.abspath(path)) for source, path in sources.items()}
+    found = [one for one in given if full == given[one] or full.startswith(_within(given[one]))]
+    return max(found, key=lambda one: len(given[one]), default=None)
+
+
+def _within(path: str) -> tuple[str, ...]:
+    return tuple(f"{path.rstrip(os.sep)}{mark}" for mark in (os.sep, ":"))
 
 
 def collections_of(vault: OpenVault, path: str) -> list[str]:

@@ -136,7 +136,8 @@ class _Import:
         """
         importer = FileImporter(self.ledger, self.counts, self.batch, ADD)
         before = self.counts.report().failed
-        every = [source for source in map(_source_path, self.request.paths) if source != STDIN]
+        given = {_source_path(path): path for path in reversed(self.request.paths) if path != STDIN}
+        every = list(reversed(given))
         commits = {source: commit_of(Path(source)) for source in every}  # before files are read
         with self.ledger.vault.gate.entered():
             for source in every:
@@ -161,7 +162,8 @@ class _Import:
                 filled = {source for source, _ in files}
                 self._look_for_gone(sources, filled, importer, imported)
             if not self.request.dry_run:
-                self.ledger.remember(sources, self.counts.report().failures[before:], commits)
+                named = {source: given[source] for source in sources}
+                self.ledger.remember(named, self.counts.report().failures[before:], commits)
         self.job.progress("", len(files), len(files))
 
     def _import_files(self, files: Sequence[Found]) -> None:

@@ -92,6 +92,24 @@ def test_a_source_says_when_it_was_imported_and_what_failed(
     assert shown.left_out is None
 
 
+def test_what_failed_is_told_of_its_own_source_however_that_was_named(
+    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "notes", a="Alpha.")
+    (folder / "broken.json").write_text('[{"text": "kept"}, {"text"')
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.4")
+    good = write(tmp_path / "good", b="Beta.")
+    monkeypatch.chdir(tmp_path)
+    report = store.import_paths(["notes", "notes/broken.json", "../" + tmp_path.name + "/good"])
+    assert [name for name, _ in report.failures] == ["notes/broken.pdf", "notes/broken.json:1"]
+    told = {one.path: [name for name, _ in one.failures] for one in store.sources()}
+    assert told == {
+        str(folder): ["notes/broken.pdf"],
+        str(folder / "broken.json"): ["notes/broken.json:1"],
+        str(good): [],
+    }
+
+
 def test_what_failed_is_sealed(store: MemoryStore, tmp_path: Path) -> None:
     folder = write(tmp_path / "kept", a="Alpha.")
     (folder / "quokkabroken.json").write_text("{no json")

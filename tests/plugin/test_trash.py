@@ -113,12 +113,26 @@ async def test_undo_leaves_what_was_edited_since_and_may_be_pressed_twice(served
     assert said(served, await pressed()).startswith("Nothing of that change is in the trash")
 
 
+async def test_no_type_is_set_that_nobody_chose(served: Served) -> None:
+    page = BeautifulSoup(
+        (await served.by("root").get(f"{served.base}?q=tomatoes")).text, "html.parser"
+    )
+    first = page.select("#hy-bulk-type option")[0]
+    fields = {"do": "type", "type": first["value"], "id": [ONE]}
+    answer = await served.by("root").submit(
+        f"{served.base}/selected", fields, page=f"{served.base}/new"
+    )
+    assert (answer.status_code, served.store.get(ONE).version) == (400, 1)
+    assert "choose the type to set" in answer.text
+
+
 async def test_of_selected_results_all_are_changed_or_none(served: Served) -> None:
     root = served.by("root")
     for fields, status in [
         ({"do": "delete"}, 400),
         ({"do": "delete", "id": [ONE, "0" * 8]}, 404),
         ({"do": "type", "type": "no type", "id": [ONE]}, 400),
+        ({"do": "type", "type": "", "id": [ONE]}, 400),
         ({"do": "topic", "topic": " , ", "id": [ONE]}, 400),
         ({"do": "burn", "id": [ONE]}, 400),
     ]:
