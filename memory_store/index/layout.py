@@ -236,6 +236,15 @@ class Segment:
         rows = self.id_order[start:end].tolist()
         return [row for row in rows if self.id_words.item(row, 1) == low]
 
+    def rows_of_all(self, wanted: npt.NDArray[np.uint64]) -> npt.NDArray[np.intp]:
+        """The rows of some ids, uint64 [n, 2], as :attr:`id_words` has them."""
+        starts = self.upper_words.searchsorted(wanted[:, 0], side="left")
+        counts = self.upper_words.searchsorted(wanted[:, 0], side="right") - starts
+        firsts = np.repeat(starts - np.cumsum(counts) + counts, counts)
+        rows = self.id_order[firsts + np.arange(len(firsts))]
+        same: npt.NDArray[np.bool_] = self.id_words[rows, 1] == np.repeat(wanted[:, 1], counts)
+        return rows[same]
+
     @cached_property
     def floats(self) -> npt.NDArray[np.float32]:
         """The vectors as float32 of length 1, for exact search in small vaults."""

@@ -47,7 +47,7 @@ from memory_store.vault.manifest import (
 from memory_store.vault.segments import same_content
 from memory_store.vault.settings import Settings, read_settings
 from memory_store.vault.storage import Storage
-from memory_store.vault.storage.segments import SegmentRow
+from memory_store.vault.storage.segments import Change, SegmentRow
 
 if TYPE_CHECKING:
     from memory_store.index.shard import Part, Spread
@@ -236,17 +236,20 @@ class LiveIndex:
     def _bury(self, storage: Storage) -> None:
         """Mark entries dead that a later change replaced or removed."""
         changes = storage.segments.changes_since(self._sequence)
-        by_collection = self._by_collection()
+        if not changes:
+            return
+        changed: dict[str, list[Change]] = defaultdict(list)
         for change in changes:
-            high, low = id_words(change.memory)
-            for loaded in by_collection[change.collection]:
-                if loaded.row.sequence < change.sequence:
-                    for row in loaded.segment.rows_of(high, low):
-                        if loaded.alive[row]:
-                            loaded.alive = loaded.alive.copy()
-                            loaded.alive[row] = False
-        if changes:
-            self._sequence = changes[-1].sequence
+            changed[change.collection].append(change)
+        for collection, held in self._by_collection().items():
+            ids = id_words(one.memory for one in changed[collection])
+            sequences = np.array([one.sequence for one in changed[collection]])
+            for loaded in held:
+                rows = loaded.segment.rows_of_all(ids[sequences > loaded.row.sequence])
+                if loaded.alive[rows].any():
+                    loaded.alive = loaded.alive.copy()
+                    loaded.alive[rows] = False
+        self._sequence = changes[-1].sequence
 
     def _by_collection(self) -> dict[str, list[_Loaded]]:
         held: dict[str, list[_Loaded]] = defaultdict(list)

@@ -25,7 +25,7 @@ from memory_store.session.extras import without_records
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.sealed_segments import write_index_segment
-from memory_store.session.writer import compact, overwrite_vectors
+from memory_store.session.writer import compact, overwrite_vectors, sweep
 from memory_store.vault.rows import Origin, open_memories
 from memory_store.vault.segments import REINDEXED
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 BATCH = 64
+MANY_DEAD = 1.25  # entries for each living one
 
 
 class Pace(Struct, frozen=True):
@@ -93,6 +94,7 @@ def reindex(
     finally:
         preparer.close()
     vault.forget_earlier_models()
+    _sweep(vault)
     if progress is not None:
         progress("", len(pending), len(pending))
     if failures:
@@ -168,6 +170,7 @@ def embed_missing(
         preparer.close()
     if pending:
         vault.forget_earlier_models()
+    _sweep(vault)
     return len(pending)
 
 
@@ -214,7 +217,17 @@ def complete(vault: OpenVault, pace: Pace, seconds: float = math.inf) -> int:
                 size = min(max(wanted, pace.fewest), 2 * size, pace.most)
     finally:
         preparer.close()
+    _sweep(vault)
     return done
+
+
+def _sweep(vault: OpenVault) -> None:
+    """Have dead entries go where they are many: whoever opens the vault reads them, too."""
+    with vault.gate.entered():
+        snapshot = vault.snapshot()
+        if snapshot.size > MANY_DEAD * snapshot.total:
+            with vault.writing() as storage:
+                sweep(storage, vault.keyring)
 
 
 def _own_vectors(

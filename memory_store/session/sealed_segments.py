@@ -7,7 +7,7 @@ Boundary: keys in, keyed hashes and vectors out, which the caller overwrites aft
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 import numpy as np
@@ -134,21 +134,20 @@ def collection_tags(storage: Storage, keys: CollectionKeys) -> bytes:
 
 def alive_rows(storage: Storage, row: SegmentRow, segment: Segment) -> npt.NDArray[np.bool_]:
     """bool [n]: the entries of a segment that no later change replaced or removed."""
+    changes = storage.segments.changes_since(row.sequence)
     alive = np.ones(segment.count, dtype=np.bool_)
-    for change in storage.segments.changes_since(row.sequence):
-        if change.collection == row.collection:
-            for dead in segment.rows_of(*id_words(change.memory)):
-                alive[dead] = False
+    changed = [one.memory for one in changes if one.collection == row.collection]
+    alive[segment.rows_of_all(id_words(changed))] = False
     return alive
 
 
-def id_words(memory: str) -> tuple[int, int]:
-    """The upper and lower 64 bits of a memory's id."""
+def id_words(memories: Iterable[str]) -> npt.NDArray[np.uint64]:
+    """uint64 [n, 2]: the upper and lower 64 bits of each memory's id."""
     try:
-        number = uuid.UUID(memory).int
+        ids = b"".join(uuid.UUID(memory).bytes for memory in memories)
     except (TypeError, ValueError, AttributeError):  # a damaged file may hold anything
         raise TamperedError("vault_changes: names what is no memory's id") from None
-    return number >> 64, number & (2**64 - 1)
+    return np.frombuffer(ids, ">u8").astype(np.uint64).reshape(-1, 2)
 
 
 class IndexModel(Struct, frozen=True):

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from types import MappingProxyType
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -242,6 +243,22 @@ def compact(storage: Storage, keyring: Keyring, there: Sequence[SegmentRow] | No
     return merged
 
 
+def sweep(storage: Storage, keyring: Keyring) -> None:
+    """Rewrite the segments that are mostly dead, without what is."""
+    for row in storage.segments.rows():
+        if row.collection not in keyring.readable():
+            continue
+        with storage.transaction(keyring):
+            if row.id not in [one.id for one in storage.segments.rows()]:
+                continue  # another process did it
+            segment = load_segment(storage, keyring.of(row.collection), row)
+            alive = alive_rows(storage, row, segment)
+            segment.wipe()
+            if 2 * np.count_nonzero(alive) <= len(alive):
+                _merge(storage, keyring, [row])
+    storage.give_back()
+
+
 def _merge(storage: Storage, keyring: Keyring, group: Sequence[SegmentRow]) -> None:
     keys = keyring.of(group[0].collection)
     parts = [
@@ -269,7 +286,7 @@ def drop(storage: Storage, keyring: Keyring, ids: Sequence[str]) -> None:
     for row in storage.segments.rows() if ids else ():
         if row.collection in keyring.readable():
             segment = load_segment(storage, keyring.of(row.collection), row)
-            if any(segment.rows_of(*id_words(memory)) for memory in ids):
+            if len(segment.rows_of_all(id_words(ids))):
                 _merge(storage, keyring, [row])
             segment.wipe()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import tracemalloc
+import uuid
 import zlib
 
 import numpy as np
@@ -20,6 +21,7 @@ from made_up_entries import (
     varied_entries,
     word_hash,
 )
+from msgspec.structs import replace
 
 from memory_store.index.columns import ColumnReader, pack_planes, pack_raw
 from memory_store.index.segment import SegmentParts, build, decode, encode, merge
@@ -327,3 +329,12 @@ def test_an_unembedded_memory_has_no_windows():
     segment = build(entries, DIMENSIONS)
     assert segment.windows == 2
     assert segment.window_rows.tolist() == [1, 1]
+
+
+@given(st.lists(st.integers(0, 5), max_size=12), st.lists(st.integers(0, 7), max_size=12))
+def test_many_ids_are_found_where_each_is(held, asked):
+    ids = [uuid.UUID(int=number // 2 << 64 | number % 2) for number in range(8)]
+    segment = build([replace(entry(), memory_id=str(ids[one])) for one in held], 0)
+    halves = [divmod(ids[one].int, 2**64) for one in asked]
+    each = [row for high, low in halves for row in segment.rows_of(high, low)]
+    assert segment.rows_of_all(np.array(halves, np.uint64).reshape(-1, 2)).tolist() == each

@@ -149,12 +149,15 @@ class Segments(Table):
         return [Change(*row) for row in self._all(query, (sequence,))]
 
     def trim_changes(self) -> None:
-        """Forget the changes that every segment was written after; the newest stays, for its
-        number."""
+        """Forget the changes that every segment was written after, or all where no entry is dead:
+        there are as many as memories. The newest stays, for its number."""
         self._run(
             """
             delete from vault_changes
             where sequence < (select max(sequence) from vault_changes)
-              and sequence <= (select coalesce(min(sequence), 0) from vault_segments)
+              and (
+                sequence <= (select coalesce(min(sequence), 0) from vault_segments)
+                or (select sum(documents) from vault_segments) = (select count(*) from memories)
+              )
             """
         )
