@@ -25,7 +25,7 @@ from memory_store.session.extras import without_records
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
 from memory_store.session.sealed_segments import write_index_segment
-from memory_store.session.writer import compact, overwrite_vectors, sweep
+from memory_store.session.writer import compact, many_dead, overwrite_vectors, sweep
 from memory_store.vault.rows import Origin, open_memories
 from memory_store.vault.segments import REINDEXED
 
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
 
 BATCH = 64
-MANY_DEAD = 1.25  # entries for each living one
 
 
 class Pace(Struct, frozen=True):
@@ -225,7 +224,7 @@ def _sweep(vault: OpenVault) -> None:
     """Have dead entries go where they are many: whoever opens the vault reads them, too."""
     with vault.gate.entered():
         snapshot = vault.snapshot()
-        if snapshot.size > MANY_DEAD * snapshot.total:
+        if many_dead(snapshot.size, snapshot.total):
             with vault.writing() as storage:
                 sweep(storage, vault.keyring)
 

@@ -43,6 +43,7 @@ from memory_store.vault.storage.segments import SegmentRow
 from memory_store.vault.trash import Change
 
 TIER_FACTOR = 8  # segments of about one size that are merged into one of the next
+MANY_DEAD = 0.2  # of the entries
 MOST_DOCUMENTS = 32_768  # in a segment: its sealed parts stay far below SQLite's blob limit
 
 
@@ -243,8 +244,13 @@ def compact(storage: Storage, keyring: Keyring, there: Sequence[SegmentRow] | No
     return merged
 
 
+def many_dead(entries: int, living: int) -> bool:
+    """Whether of so many entries more than :data:`MANY_DEAD` are dead: then they are rewritten."""
+    return living < (1.0 - MANY_DEAD) * entries
+
+
 def sweep(storage: Storage, keyring: Keyring) -> None:
-    """Rewrite the segments that are mostly dead, without what is."""
+    """Rewrite the segments of which many entries are dead, without these."""
     for row in storage.segments.rows():
         if row.collection not in keyring.readable():
             continue
@@ -254,7 +260,7 @@ def sweep(storage: Storage, keyring: Keyring) -> None:
             segment = load_segment(storage, keyring.of(row.collection), row)
             alive = alive_rows(storage, row, segment)
             segment.wipe()
-            if 2 * np.count_nonzero(alive) <= len(alive):
+            if many_dead(len(alive), int(np.count_nonzero(alive))):
                 _merge(storage, keyring, [row])
     storage.give_back()
 
