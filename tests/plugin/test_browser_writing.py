@@ -80,10 +80,9 @@ def test_a_memory_is_written_tagged_finished_published_deleted_and_put_back(
     page.get_by_role("link", name="Trash").click()
     page.get_by_role("heading", name="Trash").wait_for()
     assert fits(page)
-    title = page.locator(
-        ".hy-trash label"
-    ).first  # of what was changed; Datasette makes labels narrow
-    assert title.evaluate("one => one.offsetWidth == one.parentElement.clientWidth")
+    # of what was changed; Datasette makes labels narrow
+    wide = "one => one.offsetWidth == one.parentElement.clientWidth"
+    page.wait_for_function(f"({wide})(document.querySelector('.hy-trash label'))")
     assert page.complaints == []
     assert sorted(memory.collection for memory in kept(filled)) == ["personal"] * 4 + ["team"]
 
