@@ -31,3 +31,11 @@ def test_the_one_answer_is_certain(two_notes: MemoryStore) -> None:
 @pytest.mark.parametrize("query", ["tax return 2023", "xqzzv plorf"])
 def test_what_no_note_answers_comes_nearest_at_most(two_notes: MemoryStore, query: str) -> None:
     assert all(row.score is None or row.score < 0.15 for row in two_notes.search(query).rows)
+
+
+def test_what_a_phrase_refuses_is_not_certain(store: MemoryStore) -> None:
+    store.add_many([MemoryDraft(f"Nothing of it {number} here") for number in range(30)])
+    store.add("The boiler was serviced in spring")
+    assert store.search("boiler serviced").totals["certain"] == 1
+    refused = store.search('boiler "service"')
+    assert (refused.rows, refused.totals["certain"]) == ((), 0)

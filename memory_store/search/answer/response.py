@@ -255,14 +255,16 @@ def _successor(search: Search, memory: Memory) -> str | None:
 
 
 def _certain(search: Search, outcome: Outcome) -> int | None:
-    """How many results of all pages are rather answers than not; ``None`` where scores do not say.
+    """How many results of all pages are rather answers than not, without those that were opened and
+    refused here; ``None`` where scores do not say.
 
     Only the default recipe's scores are probabilities, its reranker's included.
     """
     if not (outcome.calibrated and search.recipe.good == CERTAIN):
         return None
     shown = (one for one in outcome.ranking if search.plan.keeps(one.candidate.ordinal))
-    return sum(_rounded(one.score) >= CERTAIN for one in shown)
+    kept = (one for one in shown if one.candidate.ordinal not in outcome.refused)
+    return sum(_rounded(one.score) >= CERTAIN for one in kept)
 
 
 def _rounded(score: float) -> float:
