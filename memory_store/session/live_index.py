@@ -241,10 +241,11 @@ class LiveIndex:
         changed: dict[str, list[Change]] = defaultdict(list)
         for change in changes:
             changed[change.collection].append(change)
-        for collection, held in self._by_collection().items():
-            ids = id_words(one.memory for one in changed[collection])
-            sequences = np.array([one.sequence for one in changed[collection]])
-            for loaded in held:
+        by_collection = self._by_collection()
+        for collection, some in changed.items():
+            ids = id_words(one.memory for one in some)
+            sequences = np.array([one.sequence for one in some])
+            for loaded in by_collection[collection]:
                 rows = loaded.segment.rows_of_all(ids[sequences > loaded.row.sequence])
                 if loaded.alive[rows].any():
                     loaded.alive = loaded.alive.copy()

@@ -221,7 +221,7 @@ def complete(vault: OpenVault, pace: Pace, seconds: float = math.inf) -> int:
 
 
 def _sweep(vault: OpenVault) -> None:
-    """Have dead entries go where they are many: whoever opens the vault reads them, too."""
+    """Remove dead entries if there are many: each opening of the vault reads them, too."""
     with vault.gate.entered():
         snapshot = vault.snapshot()
         if many_dead(snapshot.size, snapshot.total):

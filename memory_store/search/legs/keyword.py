@@ -35,8 +35,8 @@ def keyword_leg(search: Search, probe: LegList | None) -> Fetched:
 
 
 def probe_keywords(search: Search) -> LegList | None:
-    """The keyword leg's list for the query as typed, with the share of the query that each of it
-    holds, whoever is to fuse it; ``None`` for a query without words."""
+    """The keyword leg's list for the query as typed, with the share of the query that each memory
+    holds. ``None`` for a query without words."""
     return _typed(search, weighed=True)
 
 
