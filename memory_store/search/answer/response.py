@@ -262,9 +262,9 @@ def _certain(search: Search, outcome: Outcome) -> int | None:
     """
     if not (outcome.calibrated and search.recipe.good == CERTAIN):
         return None
-    shown = (one for one in outcome.ranking if search.plan.keeps(one.candidate.ordinal))
-    kept = (one for one in shown if one.candidate.ordinal not in outcome.refused)
-    return sum(_rounded(one.score) >= CERTAIN for one in kept)
+    likely = (one.candidate for one in outcome.ranking if _rounded(one.score) >= CERTAIN)
+    kept = (one.ordinal for one in likely if one.ordinal not in outcome.refused)
+    return sum(map(search.plan.keeps, kept))
 
 
 def _rounded(score: float) -> float:
