@@ -7,12 +7,13 @@ of a database, though others' words and addresses are quoted in them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 _USER = re.compile(r"(postgres(?:ql)?:/{1,2}[^\s:/?#@]*):\S*@", re.IGNORECASE)
+_PLACE = re.compile(r"[\w.\[\]-]+: ")
 _OPTION = re.compile(r"([?&](?:ssl)?password=)[^\s&]*", re.IGNORECASE)
 
 
@@ -41,11 +42,44 @@ def _again(kind: type[MemoryStoreError], arguments: tuple[Any, ...]) -> MemorySt
 
 
 class BadInputError(MemoryStoreError):
-    """The caller's input is wrong. ``parameter`` names the culprit (CLI exit 2, HTTP 400)."""
+    """The caller's input is wrong. ``parameter`` names the culprit (CLI exit 2, HTTP 400).
+
+    ``each`` has parameter and message of each thing that is wrong; ``parameter`` is the first's.
+    """
 
     def __init__(self, message: str, parameter: str | None = None) -> None:
         super().__init__(message)
         self.parameter = parameter
+        self.each: tuple[tuple[str | None, str], ...] = ((parameter, str(self)),)
+
+
+def together(errors: Sequence[BadInputError]) -> BadInputError:
+    """Several errors as one, which names every culprit."""
+    if len(errors) == 1:
+        return errors[0]
+    each = tuple(one for error in errors for one in error.each)
+    error = BadInputError("; ".join(named(name or "", said) for name, said in each), each[0][0])
+    error.each = each
+    return error
+
+
+def named(place: str, message: str) -> str:
+    """A message that begins with the place it is about."""
+    return f"{place}: {message}" if place and not _PLACE.match(message) else message
+
+
+def checked_each(checks: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
+    """What each check makes, by its name. Raises BadInputError for all that refuse."""
+    made: dict[str, Any] = {}
+    errors: list[BadInputError] = []
+    for name, check in checks.items():
+        try:
+            made[name] = check()
+        except BadInputError as error:
+            errors.append(error)
+    if errors:
+        raise together(errors)
+    return made
 
 
 class OutsideLimitsError(BadInputError, AttributeError):
@@ -66,6 +100,20 @@ class BadRowsError(BadInputError):
     def __init__(self, problems: Sequence[RowProblem]) -> None:
         super().__init__(problems[0].message, problems[0].parameter)
         self.problems = tuple(problems)
+
+    def sentences(self, *, alone: bool) -> tuple[list[str], str]:
+        """Sentences that name row and field, and the first of the culprits.
+
+        ``alone``: there was one row only, so that its place need not be named.
+        """
+        places, sentences = [], []
+        for problem in self.problems:
+            place = name = problem.parameter or "body"
+            if not alone:
+                place = f"memories[{problem.row}]" + ("" if name == "body" else f".{name}")
+            places.append(place)
+            sentences.append(named(place, problem.message.removeprefix(f"{name}: ")))
+        return sentences, places[0]
 
 
 class EditorError(MemoryStoreError):

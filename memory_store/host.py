@@ -6,7 +6,7 @@ Boundary: names only. What opens texts or takes keys says so where it is defined
 from __future__ import annotations
 
 from memory_store import plain_text
-from memory_store.actions.edits import checked_rows
+from memory_store.actions.edits import checked_change, checked_rows
 from memory_store.actions.saved_searches import is_token
 from memory_store.actions.trail import COLUMNS, Total, Wanted, totals
 from memory_store.addresses import Address, is_address

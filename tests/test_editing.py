@@ -94,7 +94,8 @@ def test_every_wrong_row_is_named(store: MemoryStore) -> None:
     drafts = [MemoryDraft("x", type="opinion"), MemoryDraft("fine"), MemoryDraft("", id="no")]
     with pytest.raises(BadRowsError) as raised:
         store.add_once(drafts)
-    assert [(one.row, one.parameter) for one in raised.value.problems] == [(0, "type"), (2, "text")]
+    named = [(one.row, one.parameter) for one in raised.value.problems]
+    assert named == [(0, "type"), (2, "id"), (2, "text")]
     assert store.list() == []
 
 

@@ -172,7 +172,7 @@ async def _written(
         changes = read(rows)
         return await writing.run(lambda: write(changes))
     except BadRowsError as error:
-        sentences, culprit = posted.sentences_of(error, alone=alone)
+        sentences, culprit = error.sentences(alone=alone)
         return refusal(sentences[0], 400, {"errors": sentences, "parameter": culprit})
     except ConflictError as error:
         return await _conflict(error, vault, grants, [one.id for one in changes], rows, alone)

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from memory_store.errors import BadInputError, BadRowsError
-from memory_store.host import checked_id, checked_rows, read_json
+from memory_store.errors import BadInputError, checked_each
+from memory_store.host import checked_change, checked_id, checked_rows, drafts, read_json
 from memory_store.records import MemoryChange, MemoryDraft, read_record
 
 MANY = 1_000
@@ -59,9 +59,9 @@ def drafts_of(rows: Sequence[Any]) -> list[MemoryDraft]:
 
     Raises :class:`BadRowsError` naming every wrong row.
     """
-    drafts = checked_rows(rows, _draft)
-    by_ref = {draft.ref: draft.id for draft in drafts if draft.ref is not None}
-    return checked_rows(drafts, lambda draft: _related(draft, by_ref))
+    found = checked_rows(rows, _draft)
+    by_ref = {draft.ref: draft.id for draft in found if draft.ref is not None}
+    return checked_rows(found, lambda draft: _related(draft, by_ref))
 
 
 def edits_of(rows: Sequence[Any]) -> list[MemoryChange]:
@@ -75,11 +75,14 @@ def edit_of(row: Any, memory_id: str) -> MemoryChange:
     edit = read_record(MemoryChange, {**row, **dict.fromkeys(emptied, ""), "id": memory_id})
     if not row.keys() - {"id", "version"}:
         raise BadInputError("nothing to change", "body")
+    checked_change(edit)
     return edit
 
 
 def ids_of(value: Any) -> list[str]:
     """The ids in ``{"ids": […]}`` or a list. Raises :class:`BadInputError`."""
+    if isinstance(value, dict) and set(value) != {"ids"}:
+        raise BadInputError("ids: a list of ids expected, and nothing beside it", "ids")
     ids, _ = rows_of(value, "ids")
     for number, one in enumerate(ids):
         if not isinstance(one, str):
@@ -87,26 +90,21 @@ def ids_of(value: Any) -> list[str]:
     return list(dict.fromkeys(ids))
 
 
-def sentences_of(error: BadRowsError, *, alone: bool) -> tuple[list[str], str]:
-    """Sentences that name row and field, and the first of the culprits.
-
-    ``alone``: there was one row only, so that its place need not be named.
-    """
-    names, sentences = [], []
-    for problem in error.problems:
-        name = problem.parameter or "body"
-        if not alone:
-            name = f"memories[{problem.row}]" + ("" if name == "body" else f".{name}")
-        names.append(name)
-        sentences.append(f"{name}: {problem.message.removeprefix(f'{problem.parameter}: ')}")
-    return sentences, names[0]
-
-
 def _draft(row: Any) -> MemoryDraft:
-    draft = read_record(MemoryDraft, {**_object(row), "text": row.get("text") or ""})
-    if not draft.text.strip():
-        raise BadInputError("text: a memory needs some text", "text")
+    given = {**_object(row), "text": row.get("text") or ""}
+    draft: MemoryDraft = checked_each(
+        {
+            "draft": lambda: read_record(MemoryDraft, given),
+            "text": lambda: _needed(given["text"]),
+        }
+    )["draft"]
+    drafts.new_memory(draft, "")
     return replace(draft, id=checked_id(draft.id) if draft.id else str(uuid.uuid4()))
+
+
+def _needed(text: Any) -> None:
+    if isinstance(text, str) and not text.strip():
+        raise BadInputError("text: a memory needs some text", "text")
 
 
 def _related(draft: MemoryDraft, by_ref: Mapping[str, str | None]) -> MemoryDraft:

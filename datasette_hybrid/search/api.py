@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlencode
 from datasette import NotFound, Response
 
 from memory_store import access
-from memory_store.errors import BadInputError
+from memory_store.errors import BadInputError, named
 from memory_store.host import whole_characters
 from memory_store.records import RESULT_COLUMNS, SearchResponse
 
@@ -71,6 +71,7 @@ def refused(error: Exception) -> Response:
     extra: dict[str, Any] = {}
     if isinstance(error, BadInputError) and error.parameter:
         extra["parameter"] = "q" if error.parameter == "query" else error.parameter
+        extra["errors"] = [named(name or "", said) for name, said in error.each]
     status, headers = questions.status_of(error), questions.retry_after(error)
     return refusal(str(error), status, extra, headers)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
@@ -31,6 +32,7 @@ from memory_store.errors import (
     BadRowsError,
     NotFoundError,
     RowProblem,
+    checked_each,
 )
 from memory_store.importing import drafts
 from memory_store.records import (
@@ -266,7 +268,7 @@ def checked_rows(rows: Sequence[Row], check: Callable[[Row], Answer]) -> list[An
         try:
             answers.append(check(row))
         except BadInputError as error:
-            problems.append(RowProblem(number, error.parameter, str(error)))
+            problems += [RowProblem(number, name, said) for name, said in error.each]
     if problems:
         raise BadRowsError(problems)
     return answers
@@ -280,14 +282,21 @@ def _of_type(opened: Opened, memory_id: str, changed: Callable[[str], str]) -> M
     return change_many(opened, [MemoryChange(before.id, type=kind)])[0]
 
 
+def checked_change(edit: MemoryChange) -> dict[str, Any]:
+    """What an edit changes, as it is kept. Raises BadInputError naming all wrong fields."""
+    return checked_each(
+        {
+            name: partial(check, value)
+            for name, check in _FIELDS.items()
+            if (value := getattr(edit, name)) is not None
+        }
+    )
+
+
 def _changed(pair: tuple[Memory, MemoryChange]) -> Memory:
     """The next version of a memory, still in its collection."""
     before, edit = pair
-    changes = {
-        name: check(value)
-        for name, check in _FIELDS.items()
-        if (value := getattr(edit, name)) is not None
-    }
+    changes = checked_change(edit)
     if edit.add_topics or edit.remove_topics:
         changes["topics"] = _topics(changes.get("topics", before.topics), edit)
     if "text" in changes:

@@ -9,14 +9,15 @@ Boundary: descriptions are constants. None of them quotes a memory.
 # Annotations are not postponed: the schemas are made from them.
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import fields
 
-from memory_store.errors import BadInputError
+from memory_store.errors import BadInputError, checked_each, together
 from memory_store.records import MemoryChange, MemoryDraft, SearchRequest
 from memory_store.records.memories import read_record
 from memory_store.records.refusals import no_such_field, refusal
@@ -190,23 +191,36 @@ def _arguments(kind: type[Struct]) -> Iterator[tuple[str, tuple[type[Struct] | N
 def _with_records(kind: type[Struct], given: Mapping[str, Any], place: str) -> dict[str, Any]:
     """What was given, with the records that some of it makes. Raises BadInputError."""
     known = names_of(kind)
-    for name in given:
-        if name not in known:
-            raise BadInputError(f"{name}: {no_such_field(place, known)}", name)
-    made: dict[str, Any] = {}
+    checks: dict[str, Callable[[], Any]] = {"": partial(_refuse_unknown, given, known, place)}
     for name, (inner, shared) in _arguments(kind):
         if shared is not None:
-            made[name] = _record(shared, given, place)
+            checks[name] = partial(_record, shared, given, place)
         elif name in given:
-            made[name] = given[name]
-            if inner is not None and isinstance(given[name], list):
-                made[name] = [
-                    _with_records(inner, one, f"{name}[{number}]")
-                    if isinstance(one, Mapping)
-                    else one
-                    for number, one in enumerate(given[name][: MOST_AT_ONCE + 1])
-                ]
+            checks[name] = partial(_several, inner, name, given[name])
+    made = checked_each(checks)
+    del made[""]
     return made
+
+
+def _refuse_unknown(given: Iterable[str], known: Sequence[str], place: str) -> None:
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        names = ", ".join(unknown)
+        raise BadInputError(f"{names}: {no_such_field(place, known)}", unknown[0])
+
+
+def _several(inner: type[Struct] | None, name: str, value: Any) -> Any:
+    """A list of what takes parts of records, with these made; any other value as it is."""
+    if inner is None or not isinstance(value, list):
+        return value
+    made = checked_each(
+        {
+            str(number): partial(_with_records, inner, one, f"{name}[{number}]")
+            for number, one in enumerate(value[: MOST_AT_ONCE + 1])
+            if isinstance(one, Mapping)
+        }
+    )
+    return [made.get(str(number), one) for number, one in enumerate(value[: MOST_AT_ONCE + 1])]
 
 
 def _record(shared: Part, given: Mapping[str, Any], place: str) -> Struct:
@@ -220,6 +234,11 @@ def _record(shared: Part, given: Mapping[str, Any], place: str) -> Struct:
             return read_request(said, loose=False)
         return read_record(shared.record, said)
     except BadInputError as error:
-        message = re.sub(rf"^({'|'.join(SPELLED)})\b", lambda it: SPELLED[it[1]], str(error))
         within = f"{place}." if place else ""
-        raise BadInputError(within + message, error.parameter) from None
+        raise together(
+            [BadInputError(within + _respelled(said), name) for name, said in error.each]
+        ) from None
+
+
+def _respelled(message: str) -> str:
+    return re.sub(rf"^({'|'.join(SPELLED)})\b", lambda it: SPELLED[it[1]], message)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
+from memory_store.actions.edits import checked_rows
 from memory_store.assistants.answers import (
     CUT,
     Added,
@@ -26,8 +28,8 @@ from memory_store.assistants.arguments import BUDGET, Add, New, Update
 from memory_store.assistants.assistant import Assistant, ids_of
 from memory_store.assistants.reads import TITLE, listed
 from memory_store.assistants.task_plan import DUE, day, tick
-from memory_store.errors import BadInputError, NotFoundError
-from memory_store.importing.drafts import done_type
+from memory_store.errors import BadInputError, BadRowsError, NotFoundError
+from memory_store.importing.drafts import done_type, new_memory
 from memory_store.records import BY, Memory, MemoryChange, MemoryDraft, base_type
 from memory_store.store import MemoryStore
 from memory_store.text.token_count import tokens
@@ -45,11 +47,14 @@ SHORTLY = "Found by its words now, and by its meaning shortly."
 
 def add(assistant: Assistant, given: Add) -> WereAdded:
     """All of them, or none where one is refused."""
-    near = [_near(assistant.reader, new.draft) for new in given.memories]
+    try:
+        every = checked_rows(given.memories, partial(_draft, assistant))
+    except BadRowsError as error:
+        sentences, culprit = error.sentences(alone=len(given.memories) == 1)
+        raise BadInputError("; ".join(sentences), culprit) from None
+    near = [_near(assistant.reader, draft) for draft in every]
     wanted = [not (given.if_new and known) for known, _ in near]
-    drafts = [
-        _draft(assistant, new) for new, take in zip(given.memories, wanted, strict=True) if take
-    ]
+    drafts = [draft for draft, take in zip(every, wanted, strict=True) if take]
     later = _embeds_later(assistant, assistant.adder, [draft.text for draft in drafts])
     added = iter(assistant.adder.add_many(drafts, embed=later is None))
     if later is not None:
@@ -184,12 +189,14 @@ def _shown(memory: Memory) -> Updated:
 def _draft(assistant: Assistant, new: New) -> MemoryDraft:
     draft = new.draft
     due = {DUE: day(new.due)} if new.due else {}
-    return replace(
+    draft = replace(
         draft,
         collection=draft.collection or assistant.into or None,
         parent=_parent(assistant, draft.parent) if draft.parent else None,
         metadata={BY: assistant.name} | due,
     )
+    new_memory(draft, "")  # refuses what cannot be kept
+    return draft
 
 
 def _parent(assistant: Assistant, given: str) -> str:

@@ -116,7 +116,7 @@ def _with_folder(
         return store.sync_with_folder(target, embed=embed, whole=whole)
     except WrongKeyError as error:
         if not at_terminal():
-            raise
+            raise WrongKeyError(f"{error}: run it in a terminal to be asked") from None
         click.echo(f"{printable_line(str(error))}.", err=True)
         answer = asked_passphrase(store.path)
         return store.sync_with_folder(target, embed=embed, whole=whole, answer=answer)
@@ -186,12 +186,13 @@ def _lines(report: SyncReport, *, named: bool) -> Iterator[str]:
         f"{report.deleted} deleted here"
     )
     if report.conflicts:
-        yield f"{memories(len(report.conflicts))} changed here and elsewhere; both versions stay:"
+        yield f"{memories(len(report.conflicts))} changed on two devices; both versions stay:"
         yield from (f"  {one[:SHORT_ID]}" for one in report.conflicts)
         yield '"memory-store review" shows them.'
     if report.keys:
         yield "The keys were replaced on another device: memory-store keys list says what opens it."
     if report.waiting:
-        yield f"{report.waiting} files have not arrived yet, or not whole: sync again later."
+        files = "1 file has" if report.waiting == 1 else f"{report.waiting} files have"
+        yield f"{files} not arrived yet, or not whole: sync again later."
     for line in report.ignored:
         yield f"Ignored: {printable_line(line)}"

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from memory_store.dates import epoch, format_time, parse_time
-from memory_store.errors import BadInputError
+from memory_store.errors import BadInputError, checked_each
 from memory_store.importing.notes import first_heading, hashtags
 from memory_store.records import DONE_SUFFIX, TYPES, Memory, MemoryDraft, base_type
 from memory_store.text.canonical import canonical_text, normalise_topic, whole_characters
@@ -110,31 +110,39 @@ def memory_from_draft(draft: MemoryDraft, collection: str) -> Memory:
 
     One of which only the last change is known was created no later.
     """
-    text = checked_text(draft.text)
-    title = draft.title if draft.title is not None else first_heading(text)
+    kept = checked_each(
+        {
+            "id": lambda: checked_id(draft.id) if draft.id else str(uuid.uuid4()),
+            "type": lambda: checked_type(draft.type),
+            "text": lambda: _text(draft),
+            "topics": lambda: clean_topics(draft.topics),
+            "created": lambda: optional_time(draft.created, "created"),
+            "updated": lambda: optional_time(draft.updated, "updated"),
+            "valid_from": lambda: optional_time(draft.valid_from, "valid_from"),
+            "valid_to": lambda: optional_time(draft.valid_to, "valid_to"),
+            "metadata": lambda: checked_metadata(draft.metadata),
+        }
+    )
+    title = draft.title if draft.title is not None else first_heading(kept["text"])
     title = " ".join(canonical_text(title or "").split())[:TITLE_LIMIT]
-    if not text.strip() and not title:
-        raise BadInputError("an empty memory: it has neither text nor title", "text")
-    updated = parse_time(draft.updated, parameter="updated") if draft.updated else None
-    created = parse_time(draft.created, parameter="created") if draft.created else updated or now()
+    created = kept["created"] or kept["updated"] or now()
     return Memory(
-        id=checked_id(draft.id) if draft.id else str(uuid.uuid4()),
+        **kept | {"created": created, "updated": kept["updated"] or created},
         collection=collection,
-        type=checked_type(draft.type),
         title=title,
-        text=text,
-        topics=clean_topics(draft.topics),
-        created=created,
-        updated=updated or created,
         ref=_whole(draft.ref),
         source=draft.source,  # a path leads back to its file by the bytes of its name
-        valid_from=optional_time(draft.valid_from, "valid_from"),
-        valid_to=optional_time(draft.valid_to, "valid_to"),
         supersedes=_whole(draft.supersedes),
         superseded_by=_whole(draft.superseded_by),
         parent=_whole(draft.parent),
-        metadata=checked_metadata(draft.metadata),
     )
+
+
+def _text(draft: MemoryDraft) -> str:
+    text = checked_text(draft.text)
+    if not text.strip() and not canonical_text(draft.title or "").split():
+        raise BadInputError("an empty memory: it has neither text nor title", "text")
+    return text
 
 
 def checked_id(given: str) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, Struct, field
 
-from memory_store.errors import BadInputError
+from memory_store.errors import BadInputError, together
 from memory_store.records.refusals import refusal
 from memory_store.records.visibility import ForSearchers, UnlessStrict
 
@@ -109,16 +109,27 @@ R = TypeVar("R", bound=Struct)
 def read_record(record: type[R], values: Any) -> R:
     """The record that a JSON object or keywords make; ``None`` is "not said".
 
-    Raises BadInputError naming the field as the record spells it in JSON.
+    Raises BadInputError naming all wrong fields as the record spells them in JSON.
     """
     if not isinstance(values, Mapping):
         raise BadInputError("a JSON object expected", "body")
-    try:
-        said = {name: value for name, value in values.items() if value is not None}
-        return msgspec.convert(said, record)
-    except msgspec.ValidationError as error:
-        place, reason = refusal(error, record)
-        raise BadInputError(f"{place}: {reason}", re.split(r"\W", place)[0]) from None
+    said = {name: value for name, value in values.items() if value is not None}
+    errors: list[BadInputError] = []
+    while True:
+        try:
+            made = msgspec.convert(said, record)
+            break
+        except msgspec.ValidationError as error:
+            place, reason = refusal(error, record)
+            name = place if place in said else re.split(r"\W", place)[0]
+            if name not in {one.parameter for one in errors}:
+                errors.append(BadInputError(f"{place}: {reason}", name))
+            if name not in said:  # needed: looked for last
+                break
+            del said[name]  # and what else is wrong?
+    if errors:
+        raise together(errors) from None
+    return made
 
 
 class Original(Struct, frozen=True):

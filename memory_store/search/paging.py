@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from memory_store.vault.page_keys import PageKeys
 
 TOKEN = 99  # characters of a token
-REACH = 88  # places after the first that waits, of which a token says whether they do
+REACH = 72  # places after the first that waits, of which a token says whether they do
 TAG_SHIFT = 32  # of an id's first 64 bits
 CHANGED = Degraded(
     Code.CHANGED,
@@ -42,7 +42,9 @@ CHANGED = Degraded(
     "score, so a memory may come twice or be left out. Search again for the whole",
 )
 
-_PLACE = struct.Struct(">IBIIId11s")
+MOST_CERTAIN = 0xFFFF  # results that a token counts
+
+_PLACE = struct.Struct(">IHBIIId9s")
 
 # What may differ between two pages of one search.
 _FREE = frozenset({"query", "limit", "continue_", "explain", "why", "budget", "budget_ms"})
@@ -54,13 +56,15 @@ Order = Sequence[tuple[int, float]]
 class Place(Struct, frozen=True):
     """Where a page begins, if not at the top.
 
-    ``shown`` rows stood on the pages before, the first of which had at most ``limit``. The snapshot
-    had this ``revision`` then. ``start``, ``tag`` and ``value`` are of the first memory that waits:
-    its place in the order, from 0, a tag of its id, and what it is ordered by. Bit ``n`` of
-    ``done`` says that the one ``n + 1`` places after it waits no more.
+    ``shown`` rows stood on the pages before, ``certain`` of them rather answers than not. The first
+    page had at most ``limit``. The snapshot had this ``revision`` then. ``start``, ``tag`` and
+    ``value`` are of the first memory that waits: its place in the order, from 0, a tag of its id,
+    and what it is ordered by. Bit ``n`` of ``done`` says that the one ``n + 1`` places after it
+    waits no more.
     """
 
     shown: int
+    certain: int
     limit: int
     revision: int
     start: int
@@ -137,8 +141,8 @@ def _packed(place: Place) -> bytes:
 
 def _unpacked(content: bytes) -> Place:
     """The place that :func:`_packed` was given. Raises ``struct.error``."""
-    shown, limit, revision, start, tag, value, done = _PLACE.unpack(content)
-    return Place(shown, limit, revision, start, tag, value, int.from_bytes(done, "big"))
+    shown, certain, limit, revision, start, tag, value, done = _PLACE.unpack(content)
+    return Place(shown, certain, limit, revision, start, tag, value, int.from_bytes(done, "big"))
 
 
 def _search(options: SearchRequest) -> str:

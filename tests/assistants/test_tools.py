@@ -716,6 +716,16 @@ class TestArguments:
             ("memory_add", {"memories": [{}]}, r"memories\[0\]\.text: needed"),
             ("memory_add", {"memories": [{"text": "x", "ref": "a"}]}, "ref: no such field in mem"),
             ("memory_add", {"memories": ["x"]}, r"memories\[0\]: an object expected"),
+            (
+                "memory_add",
+                {"memories": [{"text": 3, "typ": "x"}, {"topics": 1}], "if_knew": 1},
+                r"if_knew: no .*typ: no .*\[0\]\.text: .*\[1\]\.topics: .*\[1\]\.text: needed",
+            ),
+            (
+                "memory_add",
+                {"memories": [{"text": "x"}, {"text": " ", "type": "y", "valid_to": "someday"}]},
+                r"memories\[1\]\.type: .*memories\[1\]\.text: .*memories\[1\]\.valid_to: ",
+            ),
             ("memory_add", {"memories": "x"}, "memories: a list"),
             ("memory_add", {"memories": [{"text": 3}]}, r"memories\[0\]\.text: text expected"),
             ("memory_search", {"query": "x", "limit": 99}, "limit"),

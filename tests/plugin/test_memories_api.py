@@ -175,18 +175,37 @@ async def test_the_same_id_with_something_else_is_a_conflict_that_shows_both(
 
 
 async def test_every_wrong_row_is_named_with_its_field(served: Served) -> None:
-    rows = [{"text": "Fine"}, {"text": "x", "type": "opinion"}, {"text": 3}, "x"]
+    wrong = {"text": "x", "type": "opinion", "created": "someday"}
+    rows = [{"text": "Fine"}, wrong, {"text": 3, "typ": "fact", "topics": "x"}, "x"]
     refused = await send(served.by("root"), "POST", ".json", {"memories": rows})
     assert refused.status_code == 400
-    # what is of the wrong kind is reported first, then what says something wrong
-    assert refused.json()["errors"] == [
-        "memories[2].text: text expected",
-        "memories[3]: a JSON object expected",
+    assert refused.json()["parameter"] == "memories[1].type"
+    assert [said.partition(":")[0] for said in refused.json()["errors"]] == [
+        "memories[1].type",
+        "memories[1].created",
+        "memories[2].text",
+        "memories[2].typ",
+        "memories[2].topics",
+        "memories[3]",
     ]
-    wrong = await send(served.by("root"), "POST", ".json", rows[:2])
-    assert wrong.json()["errors"][0].startswith("memories[1].type: no type 'opinion'")
-    assert wrong.json()["parameter"] == "memories[1].type"
     assert len(served.store.list()) == 3
+
+
+async def test_every_wrong_field_of_a_change_is_named(served: Served) -> None:
+    wrong = {"txt": "x", "topics": 3, "version": "1"}
+    refused = await send(served.by("root"), "PATCH", f"/{ONE}.json", wrong)
+    named = [said.partition(":")[0] for said in refused.json()["errors"]]
+    assert (refused.status_code, {*named}) == (400, {*wrong})
+    says = {"type": "opinion", "valid_to": "someday"}
+    refused = await send(served.by("root"), "PATCH", f"/{ONE}.json", says)
+    named = [said.partition(":")[0] for said in refused.json()["errors"]]
+    assert (refused.status_code, {*named}) == (400, {*says})
+
+
+@pytest.mark.parametrize("sent", [{}, {"id": "x"}, {"ids": [], "also": 1}, {"ids": "x"}])
+async def test_a_list_of_ids_is_asked_for_by_its_name(served: Served, sent: Any) -> None:
+    refused = await send(served.by("root"), "POST", "/delete.json", sent)
+    assert (refused.status_code, refused.json()["parameter"]) == (400, "ids")
 
 
 async def test_a_thousand_memories_at_most(served: Served) -> None:

@@ -39,3 +39,15 @@ def test_what_a_phrase_refuses_is_not_certain(store: MemoryStore) -> None:
     assert store.search("boiler serviced").totals["certain"] == 1
     refused = store.search('boiler "service"')
     assert (refused.rows, refused.totals["certain"]) == ((), 0)
+
+
+def test_a_later_page_counts_nothing_as_certain_that_one_before_refused(store: MemoryStore) -> None:
+    store.add_many([MemoryDraft(f"Nothing of it {number} here") for number in range(60)])
+    store.add("The boiler was serviced, boiler and pump", title="Boiler serviced")
+    store.add("The boiler service was in spring, and long")
+    store.add("A service, and much of what was done in the cellar that day, where the boiler is")
+    query = 'boiler "service"'
+    first = store.search(query, limit=1)
+    second = store.search(query, limit=1, continue_=first.next)
+    assert (first.opened, len(second.rows)) == (2, 1), "the best was opened and refused"
+    assert (first.totals["certain"], second.totals["certain"]) == (1, 1)

@@ -75,11 +75,30 @@ def test_a_person_joins_syncs_and_reads_what_happened(machines: tuple[Machine, M
     desk.run("edit", memory["id"], "--text", "The lease ends in August.")
     desk.run("sync", str(desk.drive), "--no-embed")
     said = phone.run("sync", str(phone.drive), "--no-embed")
-    assert "both versions stay" in said
+    assert "1 memory changed on two devices; both versions stay" in said
     assert memory["id"][:8] in said
     assert "Changed on two devices at once (1)" in phone.run("review")
     desk.sync()
     assert desk.texts() == phone.texts() == ["The lease ends in August.", "The lease ends in July."]
+
+
+def test_one_file_that_was_cut_is_named_and_taken_when_it_is_whole(
+    machines: tuple[Machine, Machine],
+) -> None:
+    desk, phone = machines
+    before = {*desk.drive.iterdir()}
+    desk.run("add", "The key is with Harper.")
+    desk.sync()
+    (new,) = {*desk.drive.iterdir()} - before
+    whole = new.read_bytes()
+    new.write_bytes(whole[:300])
+    said = phone.run("sync", str(phone.drive), "--no-embed")
+    assert "1 file has not arrived yet, or not whole" in said
+    assert new.name in said
+    new.with_name(f"{new.stem} (conflicted copy).sealed").write_bytes(whole)
+    assert phone.sync()["added"] == 1
+    new.write_bytes(whole)
+    assert (phone.sync()["added"], phone.sync()["ignored"]) == (0, [])
 
 
 def test_the_folder_of_the_last_time_need_not_be_named(

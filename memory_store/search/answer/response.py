@@ -11,7 +11,7 @@ Boundary: turns opened memories into what the caller reads. Grants are checked b
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import chain
 from typing import Any
 
@@ -27,7 +27,15 @@ from memory_store.search.candidates import Fetched, Outcome, Scored
 from memory_store.search.degraded import SEALED
 from memory_store.search.facets.counts import counted, facets
 from memory_store.search.fusion.pool import to_come
-from memory_store.search.paging import CHANGED, REACH, Place, coming, continue_token, id_tag
+from memory_store.search.paging import (
+    CHANGED,
+    MOST_CERTAIN,
+    REACH,
+    Place,
+    coming,
+    continue_token,
+    id_tag,
+)
 from memory_store.search.query.analysis import leaves_out_words
 from memory_store.search.query.plan import Search
 from memory_store.search.recipes.recipe import CERTAIN
@@ -64,11 +72,12 @@ def respond(search: Search, outcome: Outcome) -> SearchResponse:
             note.budget, note.tokens = budget["limit"], budget["spent"]
             note.tokens_counted_with = budget["counted_with"]
             note.skipped_for_budget = budget["skipped"] + len(budget["too_large"])
-    next_token = _next(search, outcome, spending)
+    left = {one.candidate.ordinal for one in to_come(search, _order(outcome))} - outcome.refused
+    next_token = _next(search, outcome, spending, left)
     degraded = [*context.degraded, *_changed(search, outcome), *outcome.degraded]
     if options.sealed and len(rows) < len(outcome.rows):
-        left = len(outcome.rows) - len(rows)
-        said = f"{SEALED}{left} more were opened to see that they do not fit the budget"
+        beyond = len(outcome.rows) - len(rows)
+        said = f"{SEALED}{beyond} more were opened to see that they do not fit the budget"
         degraded.append(Degraded(Code.SEALED, said))
     # what was not opened is not known to be an answer, where opened text decides that
     unsure = outcome.conditional and any(one.memory is None for one in outcome.ranking)
@@ -96,7 +105,7 @@ def respond(search: Search, outcome: Outcome) -> SearchResponse:
         holding=outcome.holding,
         totals={
             "matched": outcome.found,
-            "certain": _certain(search, outcome),
+            "certain": _certain(search, outcome, left),
             "reranked": outcome.reranked,
             "returned": len(rows),
             "opened": outcome.opened,
@@ -185,19 +194,21 @@ def _changed(search: Search, outcome: Outcome) -> Iterator[Degraded]:
         yield CHANGED
 
 
-def _next(search: Search, outcome: Outcome, spending: Spending) -> str | None:
+def _next(search: Search, outcome: Outcome, spending: Spending, left: Set[int]) -> str | None:
     """The token for what is still to come: what follows the page, and what did not fit it."""
     skipped = {outcome.rows[n].candidate.ordinal for n in spending.skipped}
-    gone = outcome.refused | {row.candidate.ordinal for row in outcome.rows} - skipped
-    left = (one.candidate.ordinal for one in to_come(search, _order(outcome)))
-    waiting, order = {one for one in left if one not in gone}, search.order(_order(outcome))
+    waiting = left - ({row.candidate.ordinal for row in outcome.rows} - skipped)
+    order = search.order(_order(outcome))
     first = next((n for n, (one, _) in enumerate(order) if one in waiting), None)
     if first is None:
         return None
     plan, (ordinal, value) = search.plan, order[first]
+    gone = (outcome.rows[n] for n in (*spending.taken, *spending.too_large))
+    seen = _certain_before(search) + _good(gone)
     after = order[first + 1 : first + 1 + REACH]
     place = Place(
         shown=plan.offset + len(spending.taken),
+        certain=min(seen, MOST_CERTAIN),
         limit=plan.options.limit if plan.place is None else plan.place.limit,
         revision=search.snapshot.revision,
         start=0 if search.lists else first,
@@ -254,17 +265,24 @@ def _successor(search: Search, memory: Memory) -> str | None:
     return found if found and search.snapshot.ordinal_of(found) is not None else None
 
 
-def _certain(search: Search, outcome: Outcome) -> int | None:
-    """How many results of all pages are rather answers than not, without those that were opened and
-    refused here; ``None`` where scores do not say.
+def _certain(search: Search, outcome: Outcome, left: Set[int]) -> int | None:
+    """How many results of all pages are rather answers than not: of those that earlier pages
+    showed, and what they ``left`` and this one did not refuse. ``None`` where scores do not say.
 
     Only the default recipe's scores are probabilities, its reranker's included.
     """
     if not (outcome.calibrated and search.recipe.good == CERTAIN):
         return None
-    likely = (one.candidate for one in outcome.ranking if _rounded(one.score) >= CERTAIN)
-    kept = (one.ordinal for one in likely if one.ordinal not in outcome.refused)
-    return sum(map(search.plan.keeps, kept))
+    here = _good(one for one in outcome.ranking if one.candidate.ordinal in left)
+    return _certain_before(search) + here
+
+
+def _certain_before(search: Search) -> int:
+    return 0 if search.plan.place is None else search.plan.place.certain
+
+
+def _good(results: Iterable[Scored]) -> int:
+    return sum(_rounded(one.score) >= CERTAIN for one in results)
 
 
 def _rounded(score: float) -> float:
