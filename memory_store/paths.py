@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from memory_store.errors import BadInputError
 
-if TYPE_CHECKING:
-    from platformdirs import PlatformDirs
-
 APPLICATION = "memory-store"
+HOMES = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME")
 DB_VARIABLE = "MEMORY_STORE_DB"
 KEY_FILE_VARIABLE = "MEMORY_STORE_KEY_FILE"
 MODEL_VARIABLE = "MEMORY_STORE_MODEL"
@@ -43,17 +40,17 @@ def cache_folder(*, make: bool = True) -> Path:
     ``make=False`` is for looking into it alone: it may not be there.
     Raises :class:`BadInputError` naming the variable when the folder cannot be made or trusted.
     """
-    return _private_folder("MEMORY_STORE_CACHE", lambda usual: usual.user_cache_path, make)
+    return _private_folder("MEMORY_STORE_CACHE", "cache", make)
 
 
 def config_folder(*, make: bool = True) -> Path:
     """What the user chose. ``MEMORY_STORE_CONFIG`` overrides the place; raises as above."""
-    return _private_folder("MEMORY_STORE_CONFIG", lambda usual: usual.user_config_path, make)
+    return _private_folder("MEMORY_STORE_CONFIG", "config", make)
 
 
 def data_folder(*, make: bool = True) -> Path:
     """Your default vault. ``MEMORY_STORE_DATA`` overrides the place; raises as above."""
-    return _private_folder("MEMORY_STORE_DATA", lambda usual: usual.user_data_path, make)
+    return _private_folder("MEMORY_STORE_DATA", "data", make)
 
 
 def state_folder(*, make: bool = True) -> Path:
@@ -61,7 +58,7 @@ def state_folder(*, make: bool = True) -> Path:
 
     ``MEMORY_STORE_STATE`` overrides the place. Raises as :func:`cache_folder` does.
     """
-    return _private_folder("MEMORY_STORE_STATE", lambda usual: usual.user_state_path, make)
+    return _private_folder("MEMORY_STORE_STATE", "state", make)
 
 
 def home_path(given: str | Path) -> Path:
@@ -143,18 +140,16 @@ def file_of(source: str | None, ref: str | None) -> str:
     return os.path.join(path, ref) if ref and os.path.isdir(path) else path
 
 
-def _private_folder(
-    variable: str, default: Callable[[PlatformDirs], Path], make: bool = True
-) -> Path:
+def _private_folder(variable: str, kind: str, make: bool = True) -> Path:
     chosen = os.environ.get(variable)
-    folder = home_path(chosen).absolute() if chosen else default(_usual())
+    folder = home_path(chosen).absolute() if chosen else _usual(kind, *map(os.environ.get, HOMES))
     try:
         if make:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        elif not folder.exists():
-            return folder
         mode = folder.stat().st_mode
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not make:
+            return folder
         raise BadInputError(
             f"The folder {folder} cannot be used: {error.strerror}. "
             f"Set {variable} to a folder of your own.",
@@ -169,8 +164,10 @@ def _private_folder(
     return folder
 
 
-def _usual() -> PlatformDirs:
-    """Where programs keep their files here. Imported late: ``--help`` keeps none."""
-    from platformdirs import PlatformDirs
+@lru_cache(maxsize=16)
+def _usual(kind: str, *homes: str | None) -> Path:
+    """Where programs keep such files here, as :data:`HOMES` say. A search asks six times."""
+    from platformdirs import PlatformDirs  # late: --help keeps no files
 
-    return PlatformDirs(APPLICATION, appauthor=False)
+    found: Path = getattr(PlatformDirs(APPLICATION, appauthor=False), f"user_{kind}_path")
+    return found

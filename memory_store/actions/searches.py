@@ -271,8 +271,10 @@ def _load_reranker(name: str | None) -> Reranker:
 def _runnable(lines: Sequence[Degraded], vault: OpenVault) -> tuple[Degraded, ...]:
     """Lines of ``degraded`` whose commands can be run as they stand."""
     doctor = "memory-store doctor"
+    unnamed = f"{doctor} DB"
 
     def whole(text: str) -> str:
-        return text.replace(f"{doctor} DB", f"{doctor}{typed_vault(vault.path)}")
+        typed = typed_vault(vault.path) if unnamed in text else ""
+        return text.replace(unnamed, f"{doctor}{typed}")
 
     return tuple(line.with_parts(whole(line.sentence), whole(line.command)) for line in lines)

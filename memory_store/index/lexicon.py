@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,10 @@ Words = npt.NDArray[np.bytes_]
 
 MOST_BYTES = 255  # of a word
 _BREAK = b"\n"
+_BITS = np.full(256, 1 << 26, np.uint32)  # of each byte
+_BITS[0] = 0  # what fills up a shorter word
+_BITS[ord("a") : ord("z") + 1] = 1 << np.arange(26, dtype=np.uint32)
+_BITS[128:] = 1 << 27
 
 
 class Spelled(Struct, array_like=True):
@@ -64,10 +69,15 @@ class Lexicon(Extra):
         at = int(np.searchsorted(self.words, word))
         return at if at < len(self.words) and self.words[at] == word else None
 
-    def of_length(self, least: int, most: int) -> npt.NDArray[np.intp]:
-        """Where the words of so many bytes stand."""
-        lengths = np.char.str_len(self.words)
-        return np.flatnonzero((lengths >= least) & (lengths <= most))
+    def may_be_near(self, word: bytes, edits: int) -> npt.NDArray[np.intp]:
+        """Where the words stand that may be so few edits from one. An edit adds a letter, takes one
+        away, or both: words of more other letters are further, and a few in a thousand remain."""
+        others = self._letters ^ _letters_of(np.array([word]))
+        return np.flatnonzero(np.bitwise_count(others) <= 2 * edits)
+
+    @cached_property
+    def _letters(self) -> npt.NDArray[np.uint32]:
+        return _letters_of(self.words)
 
     def counts(self, start: int, end: int, alive: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         """int64 [end - start]: how many living documents hold each word of a span."""
@@ -147,6 +157,16 @@ class LexiconKind:
 
 
 LEXICON = LexiconKind()
+
+
+def _letters_of(words: Words) -> npt.NDArray[np.uint32]:
+    """Which letters each word has: a bit for each of a to z, one for all other ASCII, and one for
+    all bytes beyond, since a letter there has several."""
+    letters = words.view(np.uint8).reshape(len(words), words.itemsize)
+    found = np.zeros(len(words), np.uint32)
+    for column in letters.T:
+        found |= _BITS[column]
+    return found
 
 
 def _array(words: Sequence[bytes]) -> Words:

@@ -14,14 +14,15 @@ equal cosines, and starts no threads, which two searches at once would fight ove
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from memory_store.index.columns import Array
-from memory_store.index.layout import inverse_lengths, packed_signs, widened
+from memory_store.index.layout import Segment, inverse_lengths, packed_signs, widened
 from memory_store.index.sample import Sample
 from memory_store.index.shard_questions import Cosines, WindowCosines
 from memory_store.index.snapshot import Mask, Part, Snapshot
@@ -30,7 +31,7 @@ from memory_store.index.vectors import VectorHits
 EXACT_UP_TO = 20_000  # vectors; above, bits are scanned first
 OVERFETCH = 24  # recall among 1.6 % of MiniLM vectors .996; 16 gives .992, 8 (at 100 k) .974
 FEW = 64  # of more, fewer times as many: 12 × 256 of 17,600 MiniLM vectors give .9995, as 24 × 64
-DIRECT_UP_TO = 4_096  # eligible windows up to which a filtered search needs no scan
+DIRECT_UP_TO = 4_096  # eligible windows up to which a filtered search needs no scan of bits
 RANK_BLOCK = 256  # vectors widened at once: more leave the processor's cache (a third slower)
 SCAN_BLOCK = 65_536  # windows per step: bounds the scan's temporaries to 3.5 MB for 384 dimensions
 GROWTH = 4  # when windows of too few documents were fetched
@@ -63,14 +64,20 @@ class NumpyVectors:
         view = _Windows(self._snapshot, parts, allowed)
         if k <= 0 or not view.eligible or not wanted.any():
             return nothing()
-        if view.eligible <= min(DIRECT_UP_TO, self._exact_up_to):
-            return view.ranked(wanted, view.all(), k)
-        exact = sum(part.segment.windows for part in parts) <= self._exact_up_to
-        rough: Array = view.products(wanted) if exact else view.differences(wanted)
-        pick = _most_similar if exact else _least_different
-        fetch = 2 * k if exact else math.ceil(OVERFETCH * min(k, math.sqrt(FEW * k)))
+        cosines: Callable[[npt.NDArray[np.intp]], npt.NDArray[np.float32]]
+        if sum(part.segment.windows for part in parts) <= self._exact_up_to:
+            every = view.cosines(wanted)
+            picked, cosines, fetch = partial(_most_similar, every), every.take, 2 * k
+        elif view.eligible <= min(DIRECT_UP_TO, self._exact_up_to):
+            windows = view.all()
+            return view.ranked(windows, view.compared(wanted, windows), k)
+        else:
+            picked = partial(_least_different, view.differences(wanted))
+            cosines = partial(view.compared, wanted)
+            fetch = math.ceil(OVERFETCH * min(k, math.sqrt(FEW * k)))
         while True:
-            hits = view.ranked(wanted, pick(rough, fetch), k)
+            windows = picked(fetch)
+            hits = view.ranked(windows, cosines(windows), k)
             if len(hits.ordinals) >= k or fetch >= view.eligible:
                 return hits
             fetch *= GROWTH
@@ -104,16 +111,16 @@ class _Windows:
         ]
         return np.concatenate(chosen)
 
-    def products(self, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    def cosines(self, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """float32 [windows]: cosine with the query, -inf for windows that are not eligible."""
-        rough = np.empty(self.bounds[-1], dtype=np.float32)
+        found = np.empty(self.bounds[-1], dtype=np.float32)
         for index, part in enumerate(self.parts):
-            block = rough[self.bounds[index] : self.bounds[index + 1]]
+            block = found[self.bounds[index] : self.bounds[index + 1]]
             np.einsum("ij,j->i", part.segment.floats, query, out=block)
             mask = self.masks[index]
             if mask is not None:
                 block[~mask] = -np.inf
-        return rough
+        return found
 
     def differences(self, query: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
         """uint16 [windows]: how many sign bits differ from the query's; ``FAR`` if not eligible."""
@@ -132,33 +139,34 @@ class _Windows:
         return rough
 
     def ranked(
-        self, query: npt.NDArray[np.float32], windows: npt.NDArray[np.intp], k: int
+        self, windows: npt.NDArray[np.intp], cosines: npt.NDArray[np.float32], k: int
     ) -> VectorHits:
-        """The ``k`` best documents that ``windows`` (ascending) belong to, by exact cosine."""
-        starts = range(0, max(1, len(windows)), RANK_BLOCK)  # of no windows, one empty block
-        blocks = [windows[start : start + RANK_BLOCK] for start in starts]
-        found = [self._compared(query, block) for block in blocks]
-        ordinals, cosines, places = map(np.concatenate, zip(*found, strict=True))
+        """The ``k`` best documents that ``windows`` (ascending) belong to, by their ``cosines``."""
+        ordinals, places = np.empty((2, len(windows)), dtype=np.int32)
+        for piece, segment, base, rows in self._by_part(windows):
+            documents = segment.window_rows[rows]
+            ordinals[piece] = base + documents
+            places[piece] = rows - segment.window_offsets[documents]
         return best_windows(self.snapshot, ordinals, cosines, places, k)
 
-    def _compared(
+    def compared(
         self, query: npt.NDArray[np.float32], windows: npt.NDArray[np.intp]
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32], npt.NDArray[np.int32]]:
-        """Of each window its document, its exact cosine and its place in the document."""
-        ordinals = np.empty(len(windows), dtype=np.int32)
-        places = np.empty(len(windows), dtype=np.int32)
+    ) -> npt.NDArray[np.float32]:
+        """The cosine of each of ``windows`` (ascending), from the vectors as they are kept."""
         taken = np.empty((len(windows), len(query)), dtype=np.float16)
+        for piece, segment, _, rows in self._by_part(windows):
+            segment.vectors.take(rows, axis=0, out=taken[piece], mode="clip")
+        (cosines,) = _exact(taken, query)
+        return cosines
+
+    def _by_part(
+        self, windows: npt.NDArray[np.intp]
+    ) -> Iterator[tuple[slice, Segment, int, npt.NDArray[np.intp]]]:
+        """Of each segment which of ``windows`` it has, its first document, and their rows in it."""
         cuts = np.searchsorted(windows, self.bounds).tolist()
         for part, first, start, end in zip(self.parts, self.bounds, cuts, cuts[1:], strict=False):
-            if start == end:
-                continue
-            segment, rows = part.segment, windows[start:end] - first
-            documents = segment.window_rows[rows]
-            ordinals[start:end] = part.base + documents
-            places[start:end] = rows - segment.window_offsets[documents]
-            segment.vectors.take(rows, axis=0, out=taken[start:end], mode="clip")
-        (cosines,) = _exact(taken, query)
-        return ordinals, cosines, places
+            if start < end:
+                yield slice(start, end), part.segment, part.base, windows[start:end] - first
 
 
 def _exact(
@@ -207,7 +215,12 @@ def best_cosines(
             continue
         each = np.cumsum(counts[held]) - counts[held]
         windows = np.arange(counts.sum()) + np.repeat(first[held] - each, counts[held])
-        every = _exact(segment.vectors.take(windows, axis=0), *queries)
+        if snapshot.vectors <= EXACT_UP_TO:
+            rows = segment.floats.take(windows, axis=0)
+            every = [np.einsum("ij,j->i", rows, query) for query in queries]
+            rows.fill(0)  # freed memory keeps what stood in it, past a lock
+        else:
+            every = _exact(segment.vectors.take(windows, axis=0), *queries)
         for best, cosines in zip(found, every, strict=True):
             nearest = np.maximum.reduceat(cosines, each)
             best[start + held] = np.clip(nearest, -1.0, 1.0)

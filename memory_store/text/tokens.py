@@ -26,7 +26,7 @@ import Stemmer
 from memory_store.text.canonical import folded
 from memory_store.text.identifiers import CODE, code_terms, forget_names, name_parts, whole_name
 from memory_store.text.language import STEMMED_LANGUAGES, STOP_WORDS
-from memory_store.text.words import Word, places, simple_pattern, spellings, words
+from memory_store.text.words import places, simple_pattern, spellings, words
 
 _RULES_VERSION = 1  # grows with every change in this module that changes a term
 _RELEASE = [int(part) for part in Stemmer.version().split(".")]
@@ -53,8 +53,9 @@ def terms(text: str, language: str) -> list[str]:
     return [known[word] for word in spellings(text)]
 
 
-def words_of_terms(text: str, language: str, wanted: Set[str]) -> list[tuple[Word, str]]:
-    """Every word of ``text`` whose term is ``wanted``, and that term, in order. Not for ``code``.
+def words_of_terms(text: str, language: str, wanted: Set[str]) -> list[tuple[int, int, str]]:
+    """Where every word of ``text`` begins and ends whose term is ``wanted``, and that term, in
+    order. Not for ``code``.
 
     As :func:`terms` sees the text, so that what is found by a term is also marked, however it is
     spelled: ß for ss, ø for o, ae for ä.
@@ -62,13 +63,10 @@ def words_of_terms(text: str, language: str, wanted: Set[str]) -> list[tuple[Wor
     known = _term_cache(language)
     pattern = simple_pattern(text)
     if pattern is None:
-        return [(word, known[word.text]) for word in words(text) if known[word.text] in wanted]
-    spelled = [word for word in set(pattern.findall(text)) if known[word] in wanted]
-    return sorted(
-        (Word(word, at, at + len(word)), known[word])
-        for word in spelled
-        for at in places(text, word)
-    )
+        every = ((start, end, known[word]) for word, start, end in words(text))
+        return [found for found in every if found[2] in wanted]
+    held = [(one, known[one]) for one in set(pattern.findall(text)) if known[one] in wanted]
+    return sorted((at, at + len(one), found) for one, found in held for at in places(text, one))
 
 
 def term(word: str, language: str) -> str:

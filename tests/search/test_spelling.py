@@ -52,6 +52,7 @@ def searched(store: MemoryStore, query: str, **options: object) -> SearchRespons
         ("schlüsel", "schlüssel"),
         ("Größse", "grösse"),  # ß is ss in a lexicon
         ("reconcyle", "reconcile"),  # a part of a name
+        ("cottges", "cottages"),  # another form of it is held
     ],
 )
 def test_a_slip_finds_what_was_meant_and_the_answer_says_so(

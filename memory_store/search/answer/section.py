@@ -34,23 +34,32 @@ def section(memory: Memory, start: int, end: int, marks: Sequence[_Span]) -> str
     found = [(0, ""), *_headings(memory)]
     starts = [at for at, _ in found]
     first, last = bisect_right(starts, start) - 1, bisect_right(starts, max(start, end - 1)) - 1
-    words: dict[int, list[str]] = {number: [] for number in range(first, last + 1)}
-    for mark in marks:
-        number = min(max(bisect_right(starts, mark[0]) - 1, first), last)
-        words[number].append(memory.text[mark[0] : mark[1]].casefold())
-    limits = [*starts, len(memory.text)]
+    place = found[first][1]
+    if first < last:
+        stretches = [start, *starts[first + 1 : last + 1], end]
+        place = found[first + _most_asked(memory.text, stretches, marks)][1]
+    if place:
+        return None if place.casefold() == _plain(memory.title).casefold() else place
+    if (mail := MAIL_HEAD.match(memory.text)) is None:
+        return None
+    sender = mail["name"].strip(' "') or mail["address"].strip("<> ")
+    return f"from {sender[:PLACE_CHARACTERS]}" if sender else None
+
+
+def _most_asked(text: str, limits: Sequence[int], marks: Sequence[_Span]) -> int:
+    """In which of the stretches between ``limits`` most of the marked words are, by their letters:
+    a long word is rarer than a short one."""
+    words: list[list[str]] = [[] for _ in limits[1:]]
+    for start, end in marks:
+        number = min(max(bisect_right(limits, start) - 1, 0), len(words) - 1)
+        words[number].append(text[start:end].casefold())
 
     def merit(number: int) -> tuple[int, int, int]:
-        stretch = min(end, limits[number + 1]) - max(start, limits[number])
-        rare = sum(map(len, set(words[number])))  # a long word is rarer than a short one
+        stretch = limits[number + 1] - limits[number]
+        rare = sum(map(len, set(words[number])))
         return rare, len(words[number]), 0 if marks else stretch
 
-    place = found[max(words, key=merit)][1]
-    title = _plain(memory.title)
-    if not place and (mail := MAIL_HEAD.match(memory.text)) is not None:
-        sender = mail["name"].strip(' "') or mail["address"].strip("<> ")
-        return f"from {sender[:PLACE_CHARACTERS]}" if sender else None
-    return None if not place or place.casefold() == title.casefold() else place
+    return max(range(len(words)), key=merit)
 
 
 def _plain(words: str) -> str:

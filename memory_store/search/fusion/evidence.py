@@ -111,7 +111,7 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
     Of a query that its model does not read vectors name memories that nothing speaks for.
     """
     typed = [one for one in fetched.lists if one.kind in ("original", AS_CODE)]
-    found = dict.fromkeys(ordinal for one in typed for ordinal in one.ordinals)
+    found = set[int]().union(*(one.ordinals for one in typed))
     ordinals = np.sort(np.fromiter(found, np.int32, len(found)))
     features = np.zeros((len(ordinals), len(FEATURES)))
     if not len(ordinals):
@@ -137,8 +137,9 @@ def evidence(fetched: Fetched, search: Search) -> Evidence:
     if pairs and search.snapshot.total <= MOST_FOR_PAIRS:
         features[:, PAIRS] = pairs_held(search.snapshot, pairs)[ordinals] / len(pairs)
     if topic is not None:
-        named = dict(zip(topic.ordinals, topic.strengths, strict=False))
-        features[:, TOPICS] = [named.get(ordinal, 0.0) for ordinal in ordinals.tolist()]
+        named = np.zeros(search.snapshot.size)
+        named[list(topic.ordinals)] = topic.strengths
+        features[:, TOPICS] = named[ordinals]
     name = fetched.models[0].embedder.name if fetched.models else ""
     fitted = search.context.fitted.get(name)
     some = features.any(axis=1)

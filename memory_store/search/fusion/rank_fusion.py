@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import repeat
-from operator import attrgetter, mul
+from operator import attrgetter, itemgetter, mul
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -402,7 +402,7 @@ def _nearest(lists: Sequence[LegList]) -> dict[int, tuple[float, int]]:
     """Ordinal → its best cosine, and the number of the window that has it."""
     nearest: dict[int, tuple[float, int]] = {}
     for one in lists:
-        for ordinal, score, window in zip(one.ordinals, one.scores, one.windows, strict=False):
-            if ordinal not in nearest or score > nearest[ordinal][0]:
-                nearest[ordinal] = (score, window)
+        found = dict(zip(one.ordinals, zip(one.scores, one.windows, strict=False), strict=False))
+        both = nearest.keys() & found.keys()
+        nearest |= found | {o: max(nearest[o], found[o], key=itemgetter(0)) for o in both}
     return nearest

@@ -6,12 +6,14 @@ them. What was corrected is said in the answer.
 
 A word is as good as unheld when no living memory of the searched collections has its stem. It is
 corrected to the word that most of their memories hold among those at the least distance: one edit
-(a letter more, less, other, or two exchanged), or two in a word of eight letters. In a word of four
-letters only two exchanged ones are a slip: random letters are too often one edit from some word.
-Quoted words, numbers, abbreviations, shorter words and names of code are left as they are, and so
-is a word of a dictionary, of a language that is usual in the searched collections, or of English:
-that no note says *gift* does not make it a slip for *lift*. A word of a language that they do not
-have finds similar ones: *Normandía* finds *Normandy*.
+(a letter more, less, other, or two exchanged), or two in a word of eight letters. Else it is
+corrected to the word of a dictionary one edit away of which most of them hold any form: *heatng* to
+*heating*, where they say *heat*. In a word of four letters only two exchanged ones are a slip:
+random letters are too often one edit from some word. Quoted words, numbers, abbreviations, shorter
+words and names of code are left as they are, and so is a word of a dictionary, of a language that
+is usual in the searched collections, or of English: that no note says *gift* does not make it a
+slip for *lift*. A word of a language that they do not have finds similar ones: *Normandía* finds
+*Normandy*.
 
 What is no slip may be two held words in one (*sparekey*, *Hochdruckmotor*), or part of a held one
 (*Kuchen* in *Apfelkuchen*). Those are looked up instead. Of all ways to cut a word in two that one
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
 
 SHORTEST = 4  # letters of a word that is corrected: among three, most words are near to another
 TWO_EDITS = 8  # letters from which two edits are one slip
+INFLECTED = 6  # letters of a word of which another form may be held
 MOST_CORRECTED = 8  # words of a query: a text that was pasted is not full of slips
 
 SHORTEST_PART = 4  # letters of a part of a compound
@@ -103,7 +106,8 @@ def corrections(
     ]
     missing = unheld(context.snapshot, [group for _, group in asked], collections)
     wrong = [word for (word, _), unknown in zip(asked, missing, strict=True) if unknown]
-    if not wrong:
+    lexicons = list(context.lexicon(collections)) if wrong else []
+    if not lexicons:
         return {}
     searched = context.snapshot.collections if collections is None else collections
     texts = sum(map(Counter, map(context.snapshot.languages_in, searched)), Counter[str]())
@@ -115,7 +119,7 @@ def corrections(
         found = look_up(context.snapshot, [hashed(one) for one in distinct], collections)
         return dict(zip(distinct, found.frequencies, strict=True))
 
-    of_words = _Words(list(context.lexicon(collections)), held, language, usual)
+    of_words = _Words(lexicons, held, language, usual)
     found = ((word, of_words.instead(word)) for word in wrong[:MOST_CORRECTED])
     return {word: other for word, other in found if other is not None}
 
@@ -138,16 +142,30 @@ class _Words(Struct, frozen=True):
         foreign = compounding != self.language and _is_word(word, known - COMPOUNDING)
         if foreign and (compounding is None or not _is_word(word, [compounding])):
             return None
-        slip = nearest(plain, self.lexicons)
         typed_here = self.language in self.usual
-        if slip is not None and not _is_word(word, known):
-            return Instead(slip, meant=typed_here)
+        if not _is_word(word, known):
+            slip = nearest(plain, self.lexicons) or self._other_form(plain, known)
+            if slip is not None:
+                return Instead(slip, meant=typed_here)
         if compounding != self.language:
             both = self._parts(plain, self.language, ()) if typed_here else ""
             if both or compounding is None:
                 return Instead(both, meant=True) if both else None
         found = self._parts(plain, compounding, LINKS) or self._compounds(plain, compounding)
         return Instead(found, meant=False) if found else None
+
+    def _other_form(self, word: str, languages: Collection[str]) -> str | None:
+        """The word of a dictionary one edit away of which most memories hold some form."""
+        if len(word) < INFLECTED:
+            return None
+        near = {
+            one
+            for language in languages
+            for one in _dictionary(language).known(_dictionary(language).edit_distance_1(word))
+        }
+        counts = self.held(sorted(near))
+        best = max(counts, key=lambda one: (counts[one], one), default=None)
+        return best if best and counts[best] else None
 
     def _parts(self, word: str, language: str, links: Sequence[str]) -> str:
         """The two held words that one is made of, or empty; ``links`` may end the first."""
@@ -238,7 +256,7 @@ def nearest(word: str, lexicons: Sequence[tuple[Part, Lexicon]]) -> str | None:
     held: Counter[str] = Counter()
     distances: dict[str, int] = {}
     for part, lexicon in lexicons:
-        places = lexicon.of_length(len(word) - most, 4 * (len(word) + most))
+        places = lexicon.may_be_near(word.encode("utf-8", "replace"), most)
         spelled = [one.decode("utf-8", "replace") for one in lexicon.words[places].tolist()]
         near = process.extract(word, spelled, scorer=OSA.distance, score_cutoff=most, limit=None)
         for other, distance, index in near:

@@ -65,12 +65,12 @@ class WordMatcher:
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Where words (in any inflection) and whole phrases stand, merged and in order."""
         found = [m.span() for pattern in self._phrases for m in pattern.finditer(text)]
-        found += [span for span, _ in self._word_spans(text)]
+        found += [(start, end) for start, end, _ in self._words(text)]
         return _merged(found)
 
     def met(self, text: str) -> set[str]:
         """The different words and phrases of the query that stand in ``text``."""
-        met = {found for _, found in self._word_spans(text)}
+        met = {found for _, _, found in self._words(text)}
         met.update(f"phrase {n}" for n, p in enumerate(self._phrases) if p.search(text))
         return met
 
@@ -89,7 +89,7 @@ class WordMatcher:
 
     def hits(self, text: str) -> list[Hit]:
         """Words and whole phrases where they stand, in order."""
-        found = [(start, end, stem) for (start, end), stem in self._word_spans(text)]
+        found = self._words(text)
         for number, pattern in enumerate(self._phrases):
             found += [(*match.span(), f"phrase {number}") for match in pattern.finditer(text)]
         return sorted(found)
@@ -120,18 +120,15 @@ class WordMatcher:
         """What is in a name of ASCII, in small letters, that has a stem of the query."""
         return [stem for stem in self._stems if stem and not _BEHIND_NAME.search(stem)]
 
-    def _word_spans(self, text: str) -> list[tuple[tuple[int, int], str]]:
+    def _words(self, text: str) -> list[Hit]:
         if self._language == CODE:
             known, names = self._met, self._likely(text)
             if not names:
                 return []
             for name in {one.text for one in names} - known.keys():
                 known[name] = tuple(self._stems.intersection(name_terms(name)))
-            return [(name[1:], found) for name in names for found in known[name.text]]
-        return [
-            ((word.start, word.end), found)
-            for word, found in words_of_terms(text, self._language, self._stems)
-        ]
+            return [(name.start, name.end, found) for name in names for found in known[name.text]]
+        return words_of_terms(text, self._language, self._stems)
 
 
 def densest(hits: Sequence[Hit], width: int) -> int | None:
@@ -144,9 +141,13 @@ def densest(hits: Sequence[Hit], width: int) -> int | None:
     place: int | None = None
     for index, (start, _, _) in enumerate(hits):
         inside: dict[str, int] = {}  # where each ends first
-        for _, end, key in hits[index : index + 64]:
-            if end <= start + width:
-                inside.setdefault(key, end)
+        for begins, end, key in hits[index : index + 64]:
+            if begins >= start + width:
+                break
+            if end <= start + width and key not in inside:
+                inside[key] = end
+        if best is not None and len(inside) < best[0]:
+            continue
         merit = (
             len(inside),
             sum(map(len, inside)),
