@@ -268,7 +268,7 @@ async def collections_json(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/collections.json``: those the asker may use; POST makes one."""
     visit = await _visit(datasette, request)
     if request.method == "POST":
-        given = _fields(await questions.json_body(request), "name", "private")
+        given = await questions.json_fields(request, "name", "private")
         private = given.get("private", False)
         if not isinstance(private, bool):
             raise BadInputError("private: true or false expected", "private")
@@ -287,7 +287,7 @@ async def collection_json(datasette: Any, request: Any) -> Response:
     visit = await _visit(datasette, request)
     collection = tilde_decode(request.url_vars["id"])
     if request.method == "PATCH":
-        given = _fields(await questions.json_body(request), "name", "members")
+        given = await questions.json_fields(request, "name", "members")
         if not given:
             raise BadInputError("body: nothing to change", "body")
         await writing.run(lambda: _patch(visit, collection, given))
@@ -302,7 +302,7 @@ async def member_json(datasette: Any, request: Any) -> Response:
     collection, actor = (tilde_decode(request.url_vars[name]) for name in ("id", "actor"))
     role: Any = None
     if request.method == "PUT":
-        role = _role(_fields(await questions.json_body(request), "role").get("role"))
+        role = _role((await questions.json_fields(request, "role")).get("role"))
     await writing.run(lambda: visit.change_members(collection, {actor: role}))
     return answer({"ok": True, "actor": actor, "role": role})
 
@@ -319,16 +319,6 @@ def _patch(visit: Visit, collection: str, given: Mapping[str, Any]) -> None:
         visit.change_members(collection, kept, name)
     else:
         raise BadInputError("members: an object of roles by actor expected, or null", "members")
-
-
-def _fields(value: Any, *known: str) -> Mapping[str, Any]:
-    """A posted JSON object with nothing but the known fields. Raises BadInputError."""
-    if not isinstance(value, dict):
-        raise BadInputError("body: a JSON object expected", "body")
-    for name in value:
-        if name not in known:
-            raise BadInputError(f"{name}: there is no such field", name)
-    return value
 
 
 def _role(value: Any) -> str:

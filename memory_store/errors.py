@@ -95,10 +95,13 @@ class RowProblem(Struct, frozen=True):
 
 
 class BadRowsError(BadInputError):
-    """Some of the rows given at once are wrong, so none was written. ``problems`` says which."""
+    """Some of the rows given at once are wrong, so none was written. ``problems`` says which; the
+    message is about the first of them."""
 
     def __init__(self, problems: Sequence[RowProblem]) -> None:
-        super().__init__(problems[0].message, problems[0].parameter)
+        first = [one for one in problems if one.row == problems[0].row]
+        said = together([BadInputError(one.message, one.parameter) for one in first])
+        super().__init__(str(said), said.parameter)
         self.problems = tuple(problems)
 
     def sentences(self, *, alone: bool) -> tuple[list[str], str]:

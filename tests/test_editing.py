@@ -99,6 +99,15 @@ def test_every_wrong_row_is_named(store: MemoryStore) -> None:
     assert store.list() == []
 
 
+def test_a_refused_change_names_all_that_is_wrong_with_it(store: MemoryStore) -> None:
+    one = store.add("One", title="First")
+    with pytest.raises(BadInputError, match=r"^type: no type 'opinion'.*; valid_to: 'someday' is"):
+        store.edit(one.id, type="opinion", valid_to="someday")
+    with pytest.raises(BadInputError, match="no memory without text: delete it instead"):
+        store.edit(one.id, text=" ")
+    assert store.get(one.id) == one
+
+
 def test_memories_are_deleted_together_or_not_at_all(store: MemoryStore) -> None:
     first, second = store.add("One"), store.add("Two")
     with pytest.raises(NotFoundError):

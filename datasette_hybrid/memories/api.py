@@ -280,7 +280,7 @@ def set_done(vault: Vault, grants: Grants, given: str, mark: str) -> Memory:
 async def publish(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/memories/{id}/publish.json``: ``{"collection": …}``, a copy there."""
     vault, grants = await questions.vault_for(datasette, request, "decrypt", "write")
-    given = questions.json_object(await questions.read_body(request))
+    given = await questions.json_fields(request, "collection")
     collection = given.get("collection")
     if not isinstance(collection, str) or not collection:
         raise BadInputError("collection: the name or id of one expected", "collection")

@@ -66,6 +66,8 @@ HIGHLIGHT = re.compile(
     r"(?<![\w=])==(?=[^\s=])((?:[^=`\n]|`[^`\n]{1,80}`){1,400})(?<=\S)==(?![\w=])"
 )
 """``==words==``, as Obsidian reads them; within a word they are a comparison."""
+COMMENT = re.compile(r"(?<!%)%%(?!%)\s*([^%]{1,2000}?)\s*%%(?!%)")
+"""``%%words%%``, which Obsidian shows to the writer alone. You may have searched for them."""
 QUOTE_BEGINS = ["blockquote_open", "paragraph_open"]
 BLOCK_LIMIT = 20_000  # characters of one paragraph, heading or cell; a longer one shows as text
 TRIED = 10_000_000
@@ -96,7 +98,7 @@ CLASSES = {
     "summary": {"title"},
     "details": {"callout", *CALLOUTS},
     "div": {"wide", "callout", "embed", *CALLOUTS},
-    "span": {"missing", "highlight"},
+    "span": {"missing", "highlight", "comment"},
     "th": {"center", "right"},
     "td": {"center", "right"},
     "section": {"footnotes"},
@@ -169,6 +171,7 @@ def _parser() -> MarkdownIt:
     parser.validateLink = _is_link  # type: ignore[method-assign]
     parser.inline.ruler.before("link", "wiki_link", _read_wiki_link)
     parser.inline.ruler.before("link", "highlight", _read_highlight)
+    parser.inline.ruler.before("link", "comment", _read_comment)
     parser.core.ruler.after("block", "anchors", _leave_out_anchors)
     parser.core.ruler.after("anchors", "title", _leave_out_title)
     parser.core.ruler.after("title", "callouts", _mark_callouts)
@@ -188,6 +191,7 @@ def _parser() -> MarkdownIt:
         "wiki_link": _wiki_link,
         "highlight_open": lambda *_: '<span class="highlight">',
         "highlight_close": lambda *_: "</span>",
+        "comment": lambda _, tokens, index, __, env: _comment(tokens[index].content, env),
         "footnote_block_open": lambda *_: '<section class="footnotes"><ol>',
         "footnote_block_close": lambda *_: "</ol></section>",
     }.items():
@@ -269,6 +273,21 @@ def _read_highlight(state: StateInline, silent: bool) -> bool:
         state.push("highlight_close", "span", -1)
     state.pos = found.end()
     return True
+
+
+def _read_comment(state: StateInline, silent: bool) -> bool:
+    """``%%words%%``, and no marks within."""
+    found = COMMENT.match(state.src, state.pos)
+    if found is None or found.end() > state.posMax:
+        return False
+    if not silent:
+        state.push("comment", "", 0).content = found[1]
+    state.pos = found.end()
+    return True
+
+
+def _comment(words: str, env: Any) -> str:
+    return Markup('<span class="comment">{}</span>').format(_marked(words, env))
 
 
 def _here(inner: str) -> Link | None:

@@ -135,7 +135,7 @@ async def trash_json(datasette: Any, request: Any) -> Response:
 async def restore_json(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/trash/restore.json``: ``{"ids": […]}`` or ``{"group": …}``."""
     vault, grants, scope = await questions.readable_and_writable(datasette, request)
-    given = questions.json_object(await questions.read_body(request))
+    given = await questions.json_fields(request, "ids", "group")
     group = given.get("group", "")
     if not isinstance(group, str):
         raise BadInputError("group: text expected", "group")
@@ -151,7 +151,7 @@ async def restore_json(datasette: Any, request: Any) -> Response:
 async def empty_json(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/trash/empty.json``: ``{"ids": […]}``; ``{}`` erases all of it."""
     vault, _, scope = await questions.readable_and_writable(datasette, request)
-    given = questions.json_object(await questions.read_body(request))
+    given = await questions.json_fields(request, "ids")
     ids = ids_of({"ids": given["ids"]}) if "ids" in given else []
     gone = await writing.run(lambda: vault.use(scope).trash.empty(ids))
     return answer({"ok": True, "erased": gone})

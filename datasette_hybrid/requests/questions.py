@@ -222,6 +222,17 @@ def leave_body(request: Any) -> None:
     request.scope[BODY_KEPT] = b""
 
 
+async def json_fields(request: Any, *known: str) -> dict[str, Any]:
+    """The JSON object in the request's body, with nothing but the ``known`` fields: a name that is
+    misspelled is never taken for one that was left out. Raises :class:`BadInputError`.
+    """
+    value = json_object(await read_body(request))
+    if unknown := [name for name in value if name not in known]:
+        names = ", ".join(unknown)
+        raise BadInputError(f"{names}: no such field; there are {', '.join(known)}", unknown[0])
+    return value
+
+
 def json_object(body: bytes) -> dict[str, Any]:
     """``body`` as a JSON object. Raises :class:`BadInputError`."""
     value = _json(body)

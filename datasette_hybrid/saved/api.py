@@ -30,7 +30,7 @@ async def searches(datasette: Any, request: Any) -> Response:
         found = await work.run(lambda: store_of(vault).searches.list(owner))
         return answer({"ok": True, "rows": [_row(datasette, request, vault, one) for one in found]})
     vault, owner = await changing(datasette, request)
-    given = questions.json_object(await questions.read_body(request))
+    given = await questions.json_fields(request, "name", "search")
     name, search = _text(given, "name"), given.get("search")
     if not isinstance(search, dict):
         raise BadInputError("search: an object expected, as q and the other options", "search")
@@ -51,7 +51,7 @@ async def one_search(datasette: Any, request: Any) -> Response:
     if request.method == "DELETE":
         await writing.run(lambda: store_of(vault).searches.remove(owner, named))
         return answer({"ok": True})
-    name = _text(questions.json_object(await questions.read_body(request)), "name")
+    name = _text(await questions.json_fields(request, "name"), "name")
     saved = await writing.run(lambda: store_of(vault).searches.rename(owner, named, name))
     return answer({"ok": True, "rows": [_row(datasette, request, vault, saved)]})
 

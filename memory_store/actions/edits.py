@@ -305,7 +305,11 @@ def _changed(pair: tuple[Memory, MemoryChange]) -> Memory:
     if changes.get("valid_to", before.valid_to) is None:
         changes["superseded_by"] = None
     after = drafts.next_version(before, **changes)
-    if not after.text.strip() and ("text" in changes or not after.title):
+    if "text" in changes and not after.text.strip():
+        raise BadInputError(
+            "text: a change leaves no memory without text: delete it instead", "text"
+        )
+    if not after.text.strip() and not after.title:
         raise BadInputError("an empty memory: it has neither text nor title", "text")
     if (after.valid_from, after.valid_to) != (before.valid_from, before.valid_to):
         drafts.refuse_backwards(after)

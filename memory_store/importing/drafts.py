@@ -48,11 +48,11 @@ def clean_topics(topics: Iterable[str]) -> tuple[str, ...]:
         shown = canonical_text(str(topic)).strip().lstrip("#").strip()
         normalised = normalise_topic(shown)
         if len(shown) > TOPIC_LENGTH:
-            raise BadInputError(f"a topic is longer than {TOPIC_LENGTH} characters", "topic")
+            raise BadInputError(f"a topic is longer than {TOPIC_LENGTH} characters", "topics")
         if normalised:
             found.setdefault(normalised, shown)
     if len(found) > TOPIC_LIMIT:
-        raise BadInputError(f"{len(found)} topics on one memory; {TOPIC_LIMIT} at most", "topic")
+        raise BadInputError(f"{len(found)} topics on one memory; {TOPIC_LIMIT} at most", "topics")
     return tuple(found.values())
 
 

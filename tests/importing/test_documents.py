@@ -121,6 +121,13 @@ def test_a_page_loses_its_scripts_and_pictures_and_keeps_its_links(rows: Rows) -
     assert (draft.title, draft.metadata) == ("Keys", {"lang": "en"})
 
 
+def test_a_page_loses_its_own_footer_and_keeps_those_of_its_sections(rows: Rows) -> None:
+    page = """<body><div><article><p>The key.</p><footer>by Ada</footer></article>
+        <footer>Terms and imprint</footer></div></body>"""
+    draft = rows("keys.html", page.encode()).only
+    assert draft.text == "The key.\n\nby Ada"
+
+
 def test_a_book_is_read_in_its_own_order(rows: Rows) -> None:
     a = "<h1>Bees</h1><p>for Ada</p><h2>3. <em>The hive</em></h2><p>words</p><h3>Wax</h3>"
     b = "<p>and on</p><h2>Honey</h2><pre><code># jars\n</code></pre><h2>Part the last</h2>"

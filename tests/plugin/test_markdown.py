@@ -32,7 +32,7 @@ ATTRIBUTES = {
     "span": {"role", "aria-label", "class"},
 }
 CLASSES = {"task", "footnote-item", "title", "wide", "callout", "info", "good", "care", "bad"}
-CLASSES |= {"center", "right", "footnotes", "missing", "embed", "highlight"}
+CLASSES |= {"center", "right", "footnotes", "missing", "embed", "highlight", "comment"}
 MEMORY = "/notes/-/hybrid/memories/00000000-0000-4000-8000-000000000001"
 MARKS = [
     "[[",
@@ -199,6 +199,13 @@ def test_a_callout_folds_where_it_says_so(mark: str, is_open: bool, body: str) -
     assert box.summary.get_text() == "How thick"
     assert bool(box.find("p")) == bool(body)
     assert page.find_all("p")[-1].parent is not box
+
+
+def test_a_comment_of_the_writer_shows_as_one_and_its_marks_do_not() -> None:
+    shown = readable("Ask Ada.%% The **old** one,\nnot the new. %% Then go: 50%% off, 20% tax.")
+    assert '<span class="comment">The **old** one,\nnot the new.</span> Then go' in shown
+    assert "50%% off, 20% tax" in shown
+    assert "<code>%%a%%</code>" in readable("Write `%%a%%`")
 
 
 def test_a_highlight_shows_and_a_comparison_stays() -> None:

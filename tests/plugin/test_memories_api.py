@@ -175,13 +175,14 @@ async def test_the_same_id_with_something_else_is_a_conflict_that_shows_both(
 
 
 async def test_every_wrong_row_is_named_with_its_field(served: Served) -> None:
-    wrong = {"text": "x", "type": "opinion", "created": "someday"}
+    wrong = {"text": "x", "type": "opinion", "topics": ["y" * 300], "created": "someday"}
     rows = [{"text": "Fine"}, wrong, {"text": 3, "typ": "fact", "topics": "x"}, "x"]
     refused = await send(served.by("root"), "POST", ".json", {"memories": rows})
     assert refused.status_code == 400
     assert refused.json()["parameter"] == "memories[1].type"
     assert [said.partition(":")[0] for said in refused.json()["errors"]] == [
         "memories[1].type",
+        "memories[1].topics",
         "memories[1].created",
         "memories[2].text",
         "memories[2].typ",

@@ -182,6 +182,9 @@ async def test_json_lists_restores_and_erases(served: Served) -> None:
     for odd in ({}, {"ids": []}, {"ids": [3]}, {"group": 3}, []):
         assert (await root.send("POST", restore, odd)).status_code == 400
     store.delete(ONE)
+    for odd in ({"id": [TWO]}, {"ids": [ONE], "also": 1}, {"ids": []}, {"ids": None}):
+        refused = await root.send("POST", f"{served.base}/trash/empty.json", odd)
+        assert (refused.status_code, {one.id for one in store.trash.list()}) == (400, {ONE})
     erased = await root.send("POST", f"{served.base}/trash/empty.json", {})
     assert erased.json() == {"ok": True, "erased": 1}
 

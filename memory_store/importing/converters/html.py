@@ -16,6 +16,7 @@ NOT_TEXT = (
     *("script", "style", "noscript", "template", "svg", "math", "canvas", "iframe", "object"),
     *("embed", "audio", "video", "nav", "button", "select", "textarea", "input", "head"),
 )
+SECTIONS = ("main", "article", "section", "aside", "blockquote")  # whose footer belongs to them
 ENCODINGS = (
     *("utf-8", "utf-16", "cp1252", "latin-1", "iso8859-2", "iso8859-15", "cp1250", "cp1251"),
     *("koi8-r", "shift_jis", "cp932", "euc-jp", "iso2022-jp", "gb2312", "gbk", "gb18030"),
@@ -37,8 +38,11 @@ class _Markdown(MarkdownConverter):
 
 
 def convert(data: bytes) -> list[Document]:
-    """The page's text, by its own title."""
+    """The page's text, by its own title, without the footer of the whole page."""
     page = _parsed(data)
+    for footer in page("footer"):
+        if footer.find_parent(SECTIONS) is None:
+            footer.decompose()
     title = page.title.get_text(" ", strip=True) if page.title else ""
     language = page.html.get("lang") if page.html else None
     text = _text(page)
