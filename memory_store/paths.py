@@ -148,7 +148,7 @@ def _private_folder(variable: str, kind: str, make: bool = True) -> Path:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         mode = folder.stat().st_mode
     except OSError as error:
-        if isinstance(error, FileNotFoundError) and not make:
+        if isinstance(error, FileNotFoundError | NotADirectoryError) and not make:
             return folder
         raise BadInputError(
             f"The folder {folder} cannot be used: {error.strerror}. "
