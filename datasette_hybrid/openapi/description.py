@@ -26,7 +26,8 @@ that change something need a token in the `Authorization` header, or come from a
 site."""
 
 ERRORS = {
-    400: "Bad input; `parameter` names it",
+    400: "Bad input; `parameter` names it, and `errors` has a line for each of several",
+    401: "The token has expired, or its signature is wrong (Datasette 1.0)",
     403: "A permission is missing",
     404: "No such memory, collection or vault",
     408: "The body did not arrive within 30 seconds",

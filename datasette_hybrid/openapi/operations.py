@@ -34,7 +34,7 @@ SAVED_ONE = BASE + "/searches/{id}"
 COLLECTION = BASE + "/collections/{id}"
 CSV = "text/csv"
 
-ANYWHERE = (400, 403, 404, 423, 429, 500, 503)
+ANYWHERE = (400, 401, 403, 404, 423, 429, 500, 503)
 WITH_BODY = (408, 409, 413)
 
 

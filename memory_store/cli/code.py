@@ -180,7 +180,8 @@ def _status_lines(one: SourceInfo, again: str) -> Iterator[str]:
 
 
 def _context_lines(found: CodeContext) -> Iterator[str]:
-    yield f"{found.files:,} files · {found.lines:,} lines of source code"
+    files = "1 file" if found.files == 1 else f"{found.files:,} files"
+    yield f"{files} · {found.lines:,} lines of source code"
     yield from _section("Languages", _counted(found.languages.items()))
     yield from _section("Begins in", found.entry_points)
     yield from _section("Folders", _counted(found.folders.items()))

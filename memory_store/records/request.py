@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import msgspec
 from msgspec import Meta, Struct, field
 
-from memory_store.errors import BadInputError
+from memory_store.errors import BadInputError, together
 from memory_store.records.memories import BY, TYPES
 from memory_store.text.canonical import canonical_text
 
@@ -319,25 +319,33 @@ def search_request(query: Any = "", **options: Any) -> SearchRequest:
 def read_request(values: Mapping[str, Any], *, loose: bool = True) -> SearchRequest:
     """The request that names and values make: a JSON object's, or a query string's lists of texts.
 
-    ``None``, empty text and empty lists mean "not said". Raises :class:`BadInputError` naming the
-    option that is unknown, of the wrong kind or out of bounds.
+    ``None``, empty text and empty lists mean "not said". Raises :class:`BadInputError` naming all
+    options that are unknown, of the wrong kind or out of bounds.
     """
     given = {}
+    errors: list[BadInputError] = []
     for name, value in values.items():
         option = OPTIONS.get(name)
         if option is None:
-            raise _unknown(name)
+            errors.append(_unknown(name))
+            continue
         plain = value if name == "q" else option.plain(value, loose=loose)
         if plain is not None or name == "q":
             given[name] = plain
     query = given.get("q", "")
     if isinstance(query, str) and len(query) <= MAX_QUERY_CHARACTERS:
         given["q"] = canonical_text(query)
-    try:
-        request = msgspec.convert(given, SearchRequest)
-    except msgspec.ValidationError as error:
-        culprit = _CULPRIT.search(str(error))
-        raise _refusal(culprit[1] if culprit else "q", given) from None
+    while True:
+        try:
+            request = msgspec.convert(given, SearchRequest)
+            break
+        except msgspec.ValidationError as error:
+            culprit = _CULPRIT.search(str(error))
+            name = culprit[1] if culprit else "q"
+            errors.append(_refusal(name, given))
+            del given[name]  # and what else is wrong?
+    if errors:
+        raise together(errors)
     if request.limit > LIMIT_STANDARD and not request.deep:
         raise _refusal("limit", given)
     if request.sealed and request.conditions:

@@ -122,5 +122,6 @@ def test_the_lines_shown_begin_where_the_whole_name_stands(vault: Vault, tmp_pat
     parts = "# a sign for the cookie\n# a cookie on the sign\n# sign, cookie\n"
     (repo / "till.py").write_text(f"class SignCookie:\n    limit = 1\n    total = 2\n{parts}")
     assert vault.run("import", str(repo), "--no-embed").exit_code == 0
+    assert code(vault, "context").stdout.startswith("1 file · 6 lines of source code\n")
     shown = vault.run("search", "SignCookie", "--type", "code").stdout.split("\n")
     assert shown[1].split() == ["1", "class", "SignCookie:"]

@@ -91,6 +91,13 @@ async def test_bad_input_is_a_400_that_names_the_parameter(
     assert data["parameter"] == parameter
 
 
+async def test_all_wrong_options_are_named_at_once(served: Served) -> None:
+    wrong = {"q": "tomatoes", "limt": 2, "limit": "many", "topic": 3, "mode": "psychic"}
+    refused = await served.by("bob").send("POST", ".json", wrong, headers=TOKEN)
+    named = [said.partition(":")[0] for said in refused.json()["errors"]]
+    assert (refused.status_code, sorted(named)) == (400, sorted(wrong.keys() - {"q"}))
+
+
 @pytest.mark.parametrize("path", [".json", ".csv", "", "/memories/" + ONE, "/unlock"])
 async def test_too_many_parameters_are_a_400_that_says_so(served: Served, path: str) -> None:
     many = "&".join(["q=tomatoes", *["topic=garden"] * 200])
