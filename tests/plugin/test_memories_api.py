@@ -310,6 +310,25 @@ async def test_the_version_is_an_etag(served: Served) -> None:
     assert gone.json() == {"ok": True}
 
 
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("mark", ["done", "reopen"])
+async def test_a_mark_is_refused_when_another_version_stands(
+    served: Served, mark: str, again: bool
+) -> None:
+    """Also where the memory is marked so already, and nothing would be written."""
+    root = served.by("root")
+    kind = "task_done" if (mark == "done") == again else "task"
+    served.store.edit(ONE, title="Theirs", type=kind)
+    stale = await send(root, "POST", f"/{ONE}/{mark}.json", {}, **{"If-Match": '"1"'})
+    assert stale.status_code == 412
+    assert (stale.json()["current"]["title"], stale.json()["current"]["version"]) == ("Theirs", 2)
+    assert (served.store.get(ONE).type, served.store.get(ONE).version) == (kind, 2)
+    odd = await send(root, "POST", f"/{ONE}/{mark}.json", {}, **{"If-Match": "yes"})
+    assert (odd.status_code, odd.json()["parameter"]) == (400, "If-Match")
+    marked = await send(root, "POST", f"/{ONE}/{mark}.json", {}, **{"If-Match": '"2"'})
+    assert marked.json()["rows"][0]["type"] == ("task_done" if mark == "done" else "task")
+
+
 async def test_of_ten_who_write_at_once_each_version_is_written_once(served: Served) -> None:
     """Every one reads, appends and writes, and begins again where a person was quicker."""
     root, path = served.by("root"), f"/{ONE}.json"
