@@ -28,7 +28,7 @@ from memory_store.index.shard_questions import Cosines, WindowCosines
 from memory_store.index.snapshot import Mask, Part, Snapshot
 from memory_store.index.vectors import VectorHits
 
-EXACT_UP_TO = 20_000  # vectors; above, bits are scanned first
+EXACT_UP_TO = 20_000  # vectors; above, bits are scanned first, and none are kept as float32
 OVERFETCH = 24  # recall among 1.6 % of MiniLM vectors .996; 16 gives .992, 8 (at 100 k) .974
 FEW = 64  # of more, fewer times as many: 12 × 256 of 17,600 MiniLM vectors give .9995, as 24 × 64
 DIRECT_UP_TO = 4_096  # eligible windows up to which a filtered search needs no scan of bits
@@ -65,7 +65,7 @@ class NumpyVectors:
         if k <= 0 or not view.eligible or not wanted.any():
             return nothing()
         cosines: Callable[[npt.NDArray[np.intp]], npt.NDArray[np.float32]]
-        if sum(part.segment.windows for part in parts) <= self._exact_up_to:
+        if self._snapshot.vectors <= self._exact_up_to:
             every = view.cosines(wanted)
             picked, cosines, fetch = partial(_most_similar, every), every.take, 2 * k
         elif view.eligible <= min(DIRECT_UP_TO, self._exact_up_to):
