@@ -259,7 +259,7 @@ def done(opened: Opened, memory_id: str, *, expected_version: int | None = None)
 
 @action(EDIT, writes=True, counts=lambda _: (1, 1))
 def reopen(opened: Opened, memory_id: str, *, expected_version: int | None = None) -> Memory:
-    """Mark a completed memory open again: ``task_done`` becomes ``task``. Raises as :func:`done`."""
+    """Mark a completed memory open again: ``task_done`` becomes ``task``. Else as :func:`done`."""
     return _of_type(opened, memory_id, base_type, expected_version)
 
 
