@@ -192,7 +192,9 @@ async def memory(datasette: Any, request: Any) -> Response:
         return gone if isinstance(gone, Response) else answer({"ok": True})
     vault, grants = await questions.vault_for(datasette, request, "search", "decrypt", any_of=True)
 
-    as_of = last(questions.arguments(request), "as_of")
+    given = questions.arguments(request)
+    questions.refuse_unknown(given, "as_of")
+    as_of = last(given, "as_of")
     if as_of and not grants.decrypt:
         raise Forbidden("as_of: how long a memory is valid needs the permission hybrid-decrypt")
 

@@ -277,6 +277,20 @@ async def test_whatever_is_sent_again_changes_nothing(served: Served) -> None:
         await twice(records)
 
 
+async def test_one_memory_takes_no_parameter_that_it_does_not_know(served: Served) -> None:
+    root, path = served.by("root"), f"{served.base}/memories/{ONE}"
+    for tail, wrong, known in (
+        (".json?asof=2020-01-01", "asof", "as_of"),
+        ("/related.json?n=3", "n", "limit"),
+    ):
+        refused = await root.get(path + tail)
+        assert (refused.status_code, refused.json()["parameter"]) == (400, wrong)
+        assert refused.json()["error"] == (
+            f"{wrong}: there is no such parameter here; known: {known}"
+        )
+    assert (await root.get(path + ".json?_shape=objects")).status_code == 200
+
+
 # -- changes -------------------------------------------------------------------------------
 
 
