@@ -25,7 +25,7 @@ from postgres_server import Server, server_or_skip
 from memory_store import BadInputError, MemoryStore, NotAVaultError
 from memory_store.addresses import Address, vault_path
 from memory_store.cli import main
-from memory_store.errors import StorageError
+from memory_store.errors import ReadOnlyError, StorageError
 from memory_store.paths import cache_folder
 from memory_store.records import MemoryDraft
 from memory_store.vault.storage import Storage
@@ -501,6 +501,40 @@ def test_a_role_for_daily_use_makes_vaults_and_no_tables(
             postgres.sql(refused, database="apart", user="daily")
     without = "select count(*) from memory_store_vault.memories"
     assert postgres.sql(without, database="apart", user="daily") == ["0"]
+
+
+def test_a_role_that_may_only_read_is_told_so_when_it_writes(
+    on_server: MemoryStore,
+    postgres: Server,
+    key_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    on_server.add("The lease ends in June.")
+    postgres.sql(
+        "create role reader login",
+        "grant usage on schema memory_store, memory_store_vault to reader",
+        "grant execute on function memory_store.this_vault() to reader",
+        "grant select on memory_store.vaults to reader",
+        "grant select on all tables in schema memory_store_vault to reader",
+    )
+    address = str(on_server.path).replace("owner@", "reader@")
+    with MemoryStore.open(address, key_file=key_file) as store:
+        (found,) = store.list()
+        assert "June" in found.text
+        for write in (
+            lambda: store.add("The lease ends in July."),
+            lambda: store.delete(found.id),
+        ):
+            with pytest.raises(ReadOnlyError, match="this role may only read"):
+                write()
+        assert [one.id for one in store.list()] == [found.id]
+    (tmp_path / "note.md").write_text("The lease ends in July.")
+    monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(key_file))
+    ran = CliRunner().invoke(main, ["import", address, str(tmp_path / "note.md")])
+    assert ran.exit_code != 0
+    assert "this role may only read" in ran.output
+    assert "run it again" not in ran.output
 
 
 ADD_FOREVER = """

@@ -57,6 +57,7 @@ KNOWS_HOW = (
     160_000  # the library's version from which it can be told how to be asked for a password
 )
 READ_ONLY = "25006"
+NOT_ALLOWED = "42501"
 FORGOTTEN = ("26000", "0A000")
 """A statement that was prepared is not any more, or its tables were changed since."""
 Answer = TypeVar("Answer")
@@ -308,6 +309,8 @@ class Link:
         if code == READ_ONLY and self._opened is not None:
             self._opened.close()  # the next question finds the primary, once there is one
         kind, cause = _CAUSES.get(code) or _CAUSES.get(code[:2]) or (StorageError, "")
+        if code == NOT_ALLOWED and self.about and (self._writes or self._pipe is not None):
+            kind, cause = ReadOnlyError, "nothing can be written: this role may only read"
         if not code and isinstance(error, psycopg.OperationalError):
             said = _last_reason(str(error))
             kind, cause = ServerAwayError, f"the database is away ({said})"
@@ -343,7 +346,7 @@ _CAUSES: dict[str, tuple[type[MemoryStoreError], str]] = {
     **dict.fromkeys(FORGOTTEN, (ServerError, "its tables were changed meanwhile; try again")),
     READ_ONLY: (ReadOnlyError, "nothing can be written: the server is a standby, or read-only"),
     "28": (ServerError, "the server does not let this user in: see PGPASSWORD and ~/.pgpass"),
-    "42501": (StorageError, "this role may not do that: memory-store storage init prints grants"),
+    NOT_ALLOWED: (StorageError, "this role may not do that: memory-store storage init prints grants"),
     "3D000": (ServerError, "there is no such database on the server"),
     "08": (ServerAwayError, "the database is away"),
     "22": (StorageError, "it has values that no vault writes; memory-store verify says where"),
