@@ -7,7 +7,7 @@ path. What is not part of the protocol goes to standard error.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -116,8 +116,9 @@ def mcp(
     if client is None:
         raise BadInputError(f"install: name an assistant: {', '.join(CLIENT_NAMES)}", "client")
     flags = {"read": [], "append": ["--append-only"], "write": ["--write"]}[access]
-    chosen = [*flags, *(part for one in collection for part in ("--collection", one))]
-    _install(database, client, [*chosen, "--name", name or client], key_file, only_print)
+    seen = [part for one in collection for part in ("--collection", one)]
+    chosen = [*flags, *seen, "--name", name or client]
+    _install(database, client, chosen, key_file, only_print, collection)
 
 
 def _serve(
@@ -206,7 +207,12 @@ def _entry_name(database: Path) -> str:
 
 
 def _install(
-    database: Path, client: str, arguments: list[str], key_file: Path | None, only_print: bool
+    database: Path,
+    client: str,
+    arguments: list[str],
+    key_file: Path | None,
+    only_print: bool,
+    collections: Sequence[str],
 ) -> None:
     from memory_store.assistants import clients, require_sdk
     from memory_store.vault.storage.schema import check_is_vault
@@ -214,7 +220,10 @@ def _install(
     if not only_print:
         require_sdk()  # what the entry starts would only say it to the assistant
     check_is_vault(database)
-    entry = clients.entry_for(database, [*_key(database, key_file), *arguments])
+    key = _key(database, key_file)
+    if collections:
+        _check_collections(database, collections, key_file)
+    entry = clients.entry_for(database, [*key, *arguments])
     name = _entry_name(database)
     if only_print:
         click.echo(clients.shown(client, name, entry))
@@ -223,6 +232,24 @@ def _install(
     click.echo(f"{client}: {name} is in {path}. Start {client} anew.")
     if "--write" not in arguments and "--append-only" not in arguments:
         click.echo("It may search and read. To let it write, run this again with --write.")
+
+
+def _check_collections(database: Path, names: Sequence[str], key_file: Path | None) -> None:
+    """Raise BadInputError for a collection that there is not, where the vault opens unasked."""
+    from memory_store.assistants.assistant import ids_of
+    from memory_store.errors import MemoryStoreError
+    from memory_store.keeper.assistant import kept_assistant
+    from memory_store.unlocking import open_store
+
+    words = [str(database), *(part for one in names for part in ("--collection", one))]
+    if kept_assistant(words) is not None:
+        return
+    try:
+        store = open_store(database, key_file=key_file)
+    except MemoryStoreError:
+        return
+    with store:
+        ids_of(store, names)
 
 
 def _key(database: Path, key_file: Path | None) -> list[str]:

@@ -98,6 +98,18 @@ def test_installed_again_the_last_one_counts(
         assert (data["model"], data["tools"]) == ("x", {"web": True})
 
 
+def test_an_entry_for_a_collection_that_there_is_not_is_refused(
+    home: Path, store: MemoryStore, key_file: Path
+) -> None:
+    refused = install(store, key_file, "cursor", "--collection", "wrok")
+    assert refused.exit_code == 2
+    assert "there is none named 'wrok'" in refused.output
+    assert not CLIENTS["cursor"].path().exists()
+    store.collections.create("work")
+    assert install(store, key_file, "cursor", "--collection", "work").exit_code == 0
+    assert entry("cursor")["args"].count("--collection") == 1
+
+
 COMMENTED = """// Settings, see https://example.org/docs
 {
   "theme": "dark", /* at night, "too" */

@@ -136,6 +136,9 @@ def test_an_entry_needs_no_key_while_the_vault_is_kept_open(
     assert result.exit_code == 0
     assert "as long as memory-store unlock keeps the vault open" in result.stderr
     assert "--key-file" not in result.stdout
+    other = CliRunner().invoke(main, [*words, "--collection", "wrok"])
+    assert (other.exit_code, other.stdout) == (2, "")
+    assert "there is none named 'wrok'" in other.stderr
     monkeypatch.setenv("MEMORY_STORE_KEEPER", "off")
     refused = CliRunner().invoke(main, words)
     assert refused.exit_code == 3
