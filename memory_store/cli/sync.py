@@ -194,5 +194,9 @@ def _lines(report: SyncReport, *, named: bool) -> Iterator[str]:
     if report.waiting:
         files = "1 file has" if report.waiting == 1 else f"{report.waiting} files have"
         yield f"{files} not arrived yet, or not whole: sync again later."
+    ignored: dict[str, list[str]] = {}
     for line in report.ignored:
-        yield f"Ignored: {printable_line(line)}"
+        ignored.setdefault(line.partition(": ")[2], []).append(line)
+    for why, lines in ignored.items():
+        alike = f"Ignored {len(lines)} files: {why}"
+        yield printable_line(alike if len(lines) > 1 else f"Ignored: {lines[0]}")
