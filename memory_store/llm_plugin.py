@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 DATABASE_VARIABLE = "MEMORY_STORE_DB"
 SURFACE = "llm"
+OPTIONS = "database, key_file, collection, access, name"
 FLAGS = {"read": [], "append": ["--append-only"], "write": ["--write"]}
 
 
@@ -69,8 +70,11 @@ class Memory(llm.Toolbox):  # type: ignore[no-untyped-call]
         collection: str | list[str] | None = None,
         access: str = "read",
         name: str = "llm",
+        **unknown: Any,
     ) -> None:
         try:
+            if unknown:
+                raise BadInputError(f"{', '.join(unknown)}: no such option; there are {OPTIONS}")
             self._assistant = _assistant(database or _usual(), key_file, collection, access, name)
         except MemoryStoreError as error:
             raise click.ClickException(str(error)) from None

@@ -191,6 +191,16 @@ class TestCommand:
             assert result.exit_code == 1
             assert "is locked and no key was given: set MEMORY_STORE_KEY_FILE" in result.output
 
+    def test_a_misspelled_option_is_named_with_those_that_there_are(
+        self, notes: MemoryStore
+    ) -> None:
+        spec = f'Memory(database="{notes.path}", acces="append")'
+        result = typed("-m", "echo", "-T", spec, "hello")
+        assert result.exit_code == 1
+        assert result.output == (
+            "Error: acces: no such option; there are database, key_file, collection, access, name\n"
+        )
+
     def test_a_key_file_may_be_named(
         self, notes: MemoryStore, key_file: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
