@@ -44,13 +44,11 @@ def _asks(
 def _given(request: Any, *names: str, needs: str = "") -> Given:
     """The parameters of a question by name. Raises BadInputError naming the one that is wrong."""
     given: Given = {}
-    for name, values in questions.arguments(request).items():
-        if name.startswith("_") or not values[-1]:
-            continue
-        if name not in names:
-            known = ", ".join(names)
-            raise BadInputError(f"{name}: there is no such parameter here. There are {known}", name)
-        given[name] = values if name == "collection" else _read(name, values[-1].strip())
+    sent = {name: said for name, said in questions.arguments(request).items() if said[-1]}
+    questions.refuse_unknown(sent, *names)
+    for name in names:
+        if said := sent.get(name):
+            given[name] = said if name == "collection" else _read(name, said[-1].strip())
     if needs and needs not in given:
         raise BadInputError(f"{needs}: {NEEDED[needs]} expected", needs)
     return given

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from datasette import Forbidden, Response
 from datasette.utils import tilde_decode, tilde_encode
@@ -41,6 +41,7 @@ SEVERAL = frozenset({"collection", "type", "topic"})
 """Filters that may be said several times."""
 
 Row = dict[str, Any]
+Answer = TypeVar("Answer")
 
 
 @endpoint("GET", "HEAD", "POST")
@@ -185,17 +186,15 @@ async def memory(datasette: Any, request: Any) -> Response:
         return await _edit(datasette, request)
     if request.method == "DELETE":
         vault, grants = await questions.vault_for(datasette, request, "write")
-        wanted = {named_id(request): _if_match(request)}
-        try:
-            await writing.run(lambda: _deleted(vault, grants, wanted))
-        except ConflictError as error:
-            response = await _conflict(error, vault, grants, error.ids, [None], True)
-            response.status = 412
-            return response
-        return answer({"ok": True})
+        held_to = _if_match(request)
+        wanted = {named_id(request): held_to}
+        gone = await _held(vault, grants, held_to, lambda: _deleted(vault, grants, wanted))
+        return gone if isinstance(gone, Response) else answer({"ok": True})
     vault, grants = await questions.vault_for(datasette, request, "search", "decrypt", any_of=True)
 
-    as_of = last(questions.arguments(request), "as_of")
+    given = questions.arguments(request)
+    questions.refuse_unknown(given, "as_of")
+    as_of = last(given, "as_of")
     if as_of and not grants.decrypt:
         raise Forbidden("as_of: how long a memory is valid needs the permission hybrid-decrypt")
 
@@ -223,9 +222,7 @@ async def _edit(datasette: Any, request: Any) -> Response:
     )
     if not isinstance(data, Response):
         return _one(data)
-    if data.status == 409 and held_to is not None:  # RFC 9110, 13.1.1
-        data.status = 412
-    return data
+    return data if held_to is None or data.status != 409 else _precondition_failed(data)
 
 
 @endpoint("POST")
@@ -262,18 +259,42 @@ async def reopen(datasette: Any, request: Any) -> Response:
 
 async def _marked(datasette: Any, request: Any, mark: str) -> Response:
     vault, grants = await questions.vault_for(datasette, request, "write")
-    return _one(
-        await writing.run(
-            lambda: memory_data([set_done(vault, grants, named_id(request), mark)], vault, grants)
-        )
-    )
+    held_to = _if_match(request)
+
+    def marked() -> list[Row]:
+        found = set_done(vault, grants, named_id(request), mark, held_to)
+        return memory_data([found], vault, grants)
+
+    data = await _held(vault, grants, held_to, marked)
+    return data if isinstance(data, Response) else _one(data)
 
 
-def set_done(vault: Vault, grants: Grants, given: str, mark: str) -> Memory:
-    """The memory once it is marked as ``done``, or by ``reopen`` as open. Work for a thread."""
+async def _held(
+    vault: Vault, grants: Grants, version: int | None, write: Callable[[], Answer]
+) -> Answer | Response:
+    """What ``write`` returns; a refusal where If-Match names another ``version`` of a memory."""
+    try:
+        return await writing.run(write)
+    except ConflictError as error:
+        response = await _conflict(error, vault, grants, error.ids, [None], True)
+        return response if version is None else _precondition_failed(response)
+
+
+def _precondition_failed(response: Response) -> Response:
+    response.status = 412  # RFC 9110, 13.1.1
+    return response
+
+
+def set_done(
+    vault: Vault, grants: Grants, given: str, mark: str, version: int | None = None
+) -> Memory:
+    """The memory once it is marked as ``done``, or by ``reopen`` as open. Work for a thread.
+
+    Raises ConflictError where it is at another ``version`` than the one that is given.
+    """
     store = vault.use(grants.write)
-    marking: Callable[[str], Memory] = {"done": store.done, "reopen": store.reopen}[mark]
-    return marking(whole_id(store, given))
+    marking: Callable[..., Memory] = {"done": store.done, "reopen": store.reopen}[mark]
+    return marking(whole_id(store, given), expected_version=version)
 
 
 @endpoint("POST")

@@ -339,9 +339,11 @@ OPERATIONS = (
     ),
     Operation(
         "POST", MEMORY + "/done.json", "completeMemory", "Mark a memory as completed", WRITE, ONE,
+        (IF_MATCH,),
     ),
     Operation(
         "POST", MEMORY + "/reopen.json", "reopenMemory", "Mark a memory as open again", WRITE, ONE,
+        (IF_MATCH,),
     ),
     Operation(
         "POST", MEMORY + "/publish.json", "publishMemory",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
@@ -183,6 +183,15 @@ def is_json(request: Any) -> bool:
 def arguments(request: Any) -> dict[str, list[str]]:
     """The parameters in the request's address. Raises :class:`BadInputError` for too many."""
     return _fields(request.query_string)
+
+
+def refuse_unknown(given: Iterable[str], *known: str) -> None:
+    """Raise :class:`BadInputError` for a parameter that is not ``known``: a name that is misspelled
+    is never taken for one that was left out. One with an underscore in front is Datasette's."""
+    for name in given:
+        if name not in known and not name.startswith("_"):
+            names = ", ".join(known)
+            raise BadInputError(f"{name}: there is no such parameter here; known: {names}", name)
 
 
 async def form_fields(request: Any, limit: int) -> dict[str, list[str]]:

@@ -249,15 +249,18 @@ def remove_many(
 
 
 @action(EDIT, writes=True, counts=lambda _: (1, 1))
-def done(opened: Opened, memory_id: str) -> Memory:
-    """Mark a memory completed: ``task`` becomes ``task_done``."""
-    return _of_type(opened, memory_id, drafts.done_type)
+def done(opened: Opened, memory_id: str, *, expected_version: int | None = None) -> Memory:
+    """Mark a memory completed: ``task`` becomes ``task_done``.
+
+    Raises ConflictError where it is at another version than the one expected.
+    """
+    return _of_type(opened, memory_id, drafts.done_type, expected_version)
 
 
 @action(EDIT, writes=True, counts=lambda _: (1, 1))
-def reopen(opened: Opened, memory_id: str) -> Memory:
-    """Mark a completed memory open again: ``task_done`` becomes ``task``."""
-    return _of_type(opened, memory_id, base_type)
+def reopen(opened: Opened, memory_id: str, *, expected_version: int | None = None) -> Memory:
+    """Mark a completed memory open again: ``task_done`` becomes ``task``. Else as :func:`done`."""
+    return _of_type(opened, memory_id, base_type, expected_version)
 
 
 def checked_rows(rows: Sequence[Row], check: Callable[[Row], Answer]) -> list[Answer]:
@@ -274,12 +277,16 @@ def checked_rows(rows: Sequence[Row], check: Callable[[Row], Answer]) -> list[An
     return answers
 
 
-def _of_type(opened: Opened, memory_id: str, changed: Callable[[str], str]) -> Memory:
+def _of_type(
+    opened: Opened, memory_id: str, changed: Callable[[str], str], version: int | None
+) -> Memory:
     before = open_one(opened.vault, memory_id)
     kind = changed(before.type)
+    edit = MemoryChange(before.id, type=kind, expected_version=version)
     if kind == before.type and opened.vault.discloses(before.collection):
+        _refuse_stale([before], [edit])
         return shown(opened.vault, [before])[0]
-    return change_many(opened, [MemoryChange(before.id, type=kind)])[0]
+    return change_many(opened, [edit])[0]
 
 
 def checked_change(edit: MemoryChange) -> dict[str, Any]:

@@ -277,6 +277,20 @@ async def test_whatever_is_sent_again_changes_nothing(served: Served) -> None:
         await twice(records)
 
 
+async def test_one_memory_takes_no_parameter_that_it_does_not_know(served: Served) -> None:
+    root, path = served.by("root"), f"{served.base}/memories/{ONE}"
+    for tail, wrong, known in (
+        (".json?asof=2020-01-01", "asof", "as_of"),
+        ("/related.json?n=3", "n", "limit"),
+    ):
+        refused = await root.get(path + tail)
+        assert (refused.status_code, refused.json()["parameter"]) == (400, wrong)
+        assert refused.json()["error"] == (
+            f"{wrong}: there is no such parameter here; known: {known}"
+        )
+    assert (await root.get(path + ".json?_shape=objects")).status_code == 200
+
+
 # -- changes -------------------------------------------------------------------------------
 
 
@@ -308,6 +322,25 @@ async def test_the_version_is_an_etag(served: Served) -> None:
     assert odd.status_code == 400
     gone = await send(root, "DELETE", f"/{ONE}.json", None, **{"If-Match": '"2"'})
     assert gone.json() == {"ok": True}
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("mark", ["done", "reopen"])
+async def test_a_mark_is_refused_when_another_version_stands(
+    served: Served, mark: str, again: bool
+) -> None:
+    """Also where the memory is marked so already, and nothing would be written."""
+    root = served.by("root")
+    kind = "task_done" if (mark == "done") == again else "task"
+    served.store.edit(ONE, title="Theirs", type=kind)
+    stale = await send(root, "POST", f"/{ONE}/{mark}.json", {}, **{"If-Match": '"1"'})
+    assert stale.status_code == 412
+    assert (stale.json()["current"]["title"], stale.json()["current"]["version"]) == ("Theirs", 2)
+    assert (served.store.get(ONE).type, served.store.get(ONE).version) == (kind, 2)
+    odd = await send(root, "POST", f"/{ONE}/{mark}.json", {}, **{"If-Match": "yes"})
+    assert (odd.status_code, odd.json()["parameter"]) == (400, "If-Match")
+    marked = await send(root, "POST", f"/{ONE}/{mark}.json", {}, **{"If-Match": '"2"'})
+    assert marked.json()["rows"][0]["type"] == ("task_done" if mark == "done" else "task")
 
 
 async def test_of_ten_who_write_at_once_each_version_is_written_once(served: Served) -> None:
