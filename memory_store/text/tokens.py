@@ -26,7 +26,7 @@ import Stemmer
 from memory_store.text.canonical import folded
 from memory_store.text.identifiers import CODE, code_terms, forget_names, name_parts, whole_name
 from memory_store.text.language import STEMMED_LANGUAGES, STOP_WORDS
-from memory_store.text.words import places, simple_pattern, spellings, words
+from memory_store.text.words import ascii_word_begun, places, simple_pattern, spellings, words
 
 _RULES_VERSION = 1  # grows with every change in this module that changes a term
 _RELEASE = [int(part) for part in Stemmer.version().split(".")]
@@ -38,6 +38,9 @@ A vault stores it: terms of one version do not meet those of another, because st
 between minor releases, so a difference asks for ``reindex``.
 """
 
+SAME_INITIAL = frozenset({"de", "en", "es", "pt"})
+"""Languages whose words begin as their terms do: other stemmers take prefixes away, and words of
+Catalan, French and Italian may begin with an article."""
 _CACHE_LIMIT = 250_000  # distinct words per language, about 40 MB; then the cache starts again
 
 
@@ -53,20 +56,35 @@ def terms(text: str, language: str) -> list[str]:
     return [known[word] for word in spellings(text)]
 
 
-def words_of_terms(text: str, language: str, wanted: Set[str]) -> list[tuple[int, int, str]]:
-    """Where every word of ``text`` begins and ends whose term is ``wanted``, and that term, in
-    order. Not for ``code``.
+class TermFinder:
+    """Finds the words whose terms are wanted in texts of one language. Not for ``code``.
 
-    As :func:`terms` sees the text, so that what is found by a term is also marked, however it is
-    spelled: ß for ss, ø for o, ae for ä.
+    It sees a text as :func:`terms` does, so that what is found by a term is also marked, however it
+    is spelled: ß for ss, ø for o, ae for ä.
     """
-    known = _term_cache(language)
-    pattern = simple_pattern(text)
-    if pattern is None:
-        every = ((start, end, known[word]) for word, start, end in words(text))
-        return [found for found in every if found[2] in wanted]
-    held = [(one, known[one]) for one in set(pattern.findall(text)) if known[one] in wanted]
-    return sorted((at, at + len(one), found) for one, found in held for at in places(text, one))
+
+    def __init__(self, language: str, wanted: Set[str]) -> None:
+        self._known = _term_cache(language)
+        self._wanted = wanted
+        self._in_ascii = None
+        if language in SAME_INITIAL:
+            self._in_ascii = ascii_word_begun("".join(sorted({one[:1] for one in wanted})))
+
+    def places(self, text: str) -> list[tuple[int, int, str]]:
+        """Where each such word begins and ends, and its term, in order."""
+        known, wanted = self._known, self._wanted
+        if self._in_ascii is not None and text.isascii():
+            return [
+                (*word.span(), found)
+                for word in self._in_ascii.finditer(text)
+                if (found := known[word[0]]) in wanted
+            ]
+        pattern = simple_pattern(text)
+        if pattern is None:
+            every = ((start, end, known[word]) for word, start, end in words(text))
+            return [found for found in every if found[2] in wanted]
+        held = [(one, known[one]) for one in set(pattern.findall(text)) if known[one] in wanted]
+        return sorted((at, at + len(one), found) for one, found in held for at in places(text, one))
 
 
 def term(word: str, language: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -93,6 +93,17 @@ def simple_pattern(text: str) -> re.Pattern[str] | None:
     if text.isascii():
         return ASCII_WORD
     return _PLAIN_WORD if _PLAIN.fullmatch(text) else None
+
+
+@lru_cache(maxsize=64)
+def ascii_word_begun(initials: str) -> re.Pattern[str]:
+    """What finds those :func:`words` of a text in ASCII that begin with one of some letters, small
+    or capital. The rest is passed over in half the time that looking at each takes."""
+    if not initials:
+        return re.compile("(?!)")
+    one, inside = f"[{re.escape(initials + initials.upper())}]", "[A-Za-z0-9]"
+    begins = f"{one}(?<!{inside}{one})(?<!{inside}'{one})"
+    return re.compile(f"{begins}{inside}*(?:'{inside}+)*")
 
 
 def places(text: str, word: str) -> Iterator[int]:

@@ -254,9 +254,9 @@ def _built(entries: list) -> object:
 
 def _tokens() -> list[bytes]:
     places = [
-        paging.Place(10, 10, 7, 10, 2**32 - 1, 0.25),
-        paging.Place(0, 100, 7, 0, 5, NOW, done=2**88 - 1),
-        paging.Place(3, 32, 0, 3, 5, float(np.inf), done=5),
+        paging.Place(10, 4, 10, 7, 10, 2**32 - 1, 0.25),
+        paging.Place(0, 0, 100, 7, 0, 5, NOW, done=2**72 - 1),
+        paging.Place(3, 2**16 - 1, 32, 0, 3, 5, float(np.inf), done=5),
     ]
     keys = PageKeys(OneKey(_sealed()[0]))  # type: ignore[arg-type]
     tokens = [paging.continue_token(keys, SearchRequest("q"), place) for place in places]

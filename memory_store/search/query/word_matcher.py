@@ -12,7 +12,7 @@ from functools import cache, cached_property
 
 from memory_store.code.facts import NAMES_LANGUAGE
 from memory_store.text.identifiers import CODE, identifiers, name_terms
-from memory_store.text.tokens import name_stems, term, words_of_terms
+from memory_store.text.tokens import TermFinder, name_stems, term
 from memory_store.text.words import Word
 
 Hit = tuple[int, int, str]
@@ -50,6 +50,10 @@ class WordMatcher:
             stem for word in words for stem in name_stems(word, NAMES_LANGUAGE)
         )
         self._met: dict[str, tuple[str, ...]] = {}  # a name of code → what of the query is in it
+
+    @cached_property
+    def _finder(self) -> TermFinder:
+        return TermFinder(self._language, self._stems)
 
     @cached_property
     def _literal(self) -> list[re.Pattern[str]]:
@@ -128,7 +132,7 @@ class WordMatcher:
             for name in {one.text for one in names} - known.keys():
                 known[name] = tuple(self._stems.intersection(name_terms(name)))
             return [(name.start, name.end, found) for name in names for found in known[name.text]]
-        return words_of_terms(text, self._language, self._stems)
+        return self._finder.places(text)
 
 
 def densest(hits: Sequence[Hit], width: int) -> int | None:
