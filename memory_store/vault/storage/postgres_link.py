@@ -346,7 +346,7 @@ _CAUSES: dict[str, tuple[type[MemoryStoreError], str]] = {
     **dict.fromkeys(FORGOTTEN, (ServerError, "its tables were changed meanwhile; try again")),
     READ_ONLY: (ReadOnlyError, "nothing can be written: the server is a standby, or read-only"),
     "28": (ServerError, "the server does not let this user in: see PGPASSWORD and ~/.pgpass"),
-    NOT_ALLOWED: (StorageError, "this role may not do that: memory-store storage init prints grants"),
+    NOT_ALLOWED: (StorageError, "this role may not do it: memory-store storage init prints grants"),
     "3D000": (ServerError, "there is no such database on the server"),
     "08": (ServerAwayError, "the database is away"),
     "22": (StorageError, "it has values that no vault writes; memory-store verify says where"),
