@@ -75,7 +75,7 @@ def test_what_was_deleted_is_found_nowhere(store: MemoryStore) -> None:
         ({"text": "x", "created": "the day before"}, "created"),
         ({"text": "x", "id": "seven"}, "id"),
         ({"text": "x", "colour": "red"}, "colour"),
-        ({"text": "x", "topics": ["t" * 300]}, "topic"),
+        ({"text": "x", "topics": ["t" * 300]}, "topics"),
         ({"text": "x", "metadata": {"m": "x" * 200_000}}, "metadata"),
     ],
 )

@@ -242,6 +242,7 @@ def open_memories(
     Raises TamperedError naming the row that does not authenticate, or is not the one that is
     ``known`` (of the moment that ``storage`` reads).
     """
+    tags = tags if storage.memories.keeps else None
     here = _open_kept(storage, keyring, tags(ids), known) if tags else {}
     missing = [one for one in ids if one not in here]
     rows = storage.memories.with_bodies(missing) if missing else {}

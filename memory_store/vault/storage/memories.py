@@ -49,6 +49,8 @@ _EARLIER = "rowid > ? and collection = ? and substr({}, 3, 4) != ? order by rowi
 class Memories(Table):
     """Rows of memories, and the bodies that they share."""
 
+    keeps = False  # rows of a server on this machine
+
     def rows(self, ids: Sequence[str]) -> dict[str, MemoryRow]:
         """The rows of some memories by id; ids that are gone are left out."""
         if not ids:

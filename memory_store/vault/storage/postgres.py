@@ -314,6 +314,8 @@ def _beside() -> ThreadPoolExecutor:
 class _Memories(Memories):
     """Memories, of which this machine keeps what was read, or all."""
 
+    keeps = True
+
     def __init__(self, engine: PostgresEngine, link: Link) -> None:
         super().__init__(engine)
         self._link = link
