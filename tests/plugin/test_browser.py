@@ -43,6 +43,17 @@ def test_unlock_search_read_and_lock_by_keyboard(address: str, page: Any) -> Non
     assert page.complaints == []
 
 
+def test_the_footer_is_of_one_colour_under_its_words(address: str, page: Any) -> None:
+    """Datasette 1.0 begins it in a lighter one."""
+    unlocked(page, address, PASSPHRASE)
+    box = page.locator("body > footer").bounding_box()
+    top, bottom = (
+        page.screenshot(full_page=True, clip={"x": 0, "y": y, "width": 4, "height": 2})
+        for y in (box["y"] + 2, box["y"] + box["height"] - 4)
+    )
+    assert top == bottom
+
+
 def test_hostile_memories_run_nothing(address: str, page: Any) -> None:
     dialogs: list[str] = []
     page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
