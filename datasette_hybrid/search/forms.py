@@ -18,6 +18,15 @@ BOXES = ("deep", "superseded", "sealed", "explain")
 FIELDS = frozenset({"q", "mode", "recipe", "status", "collection", "type", "topic", *PLAIN, *BOXES})
 """What the form has a field for."""
 
+LABELS = {
+    "limit": "Results",
+    "recipe": "Ranking",
+    "by": "Written by",
+    "as_of": "As of",
+    "why": "Why not",
+}
+"""Fields that the form calls by another name than their parameter's."""
+
 SEALED = frozenset({"as_of", "superseded", "by"})
 """What every vault seals."""
 
@@ -54,6 +63,17 @@ STATUS_NAMES = {"all": "Open and done", "open": "Open only", "done": "Done only"
 
 Choice = tuple[str, str, bool]
 """Of a select: the value (empty for the default), the label, whether it is chosen."""
+
+
+def in_labels(refusal: Exception) -> str:
+    """What a refusal says, its fields called as the form calls them."""
+    each = refusal.each if isinstance(refusal, BadInputError) else ((None, str(refusal)),)
+    return "; ".join(
+        f"{LABELS[name]}{said.removeprefix(name)}"
+        if name in LABELS and said.startswith(f"{name}: ")
+        else said
+        for name, said in each
+    )
 
 
 def form(

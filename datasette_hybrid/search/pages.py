@@ -91,7 +91,7 @@ async def search(datasette: Any, request: Any) -> Response:
     if isinstance(found, Exception):
         refusal = found
     if refusal is not None:
-        context["refusal"] = sentence(str(refusal))
+        context["refusal"] = sentence(forms.in_labels(refusal))
     elif isinstance(found, SearchResponse):
         keep_order(vault, grants, given, found)
         context |= await _answered(vault, grants, given, asked, found, context)

@@ -134,6 +134,14 @@ async def test_a_bad_option_keeps_the_form_and_names_the_culprit(served: Served)
     assert long.status_code == 400
 
 
+async def test_a_refusal_calls_a_field_as_the_form_does(served: Served) -> None:
+    for name, wrong, label in (("limit", "999", "Results"), ("as_of", "never", "As of")):
+        page = soup(await served.by("root").get(f"?q=tomatoes&{name}={wrong}"))
+        said = page.select_one(".hy-form .hy-query + [role=alert]").get_text()
+        assert f"{label}: " in said
+        assert f"{name}: " not in said
+
+
 async def test_where_there_is_no_such_memory_the_search_is_a_click_away(served: Served) -> None:
     nothing = "/memories/00000000-0000-4000-8000-00000000000f"
     for actor, linked in (("bob", True), (None, False)):
