@@ -1,6 +1,7 @@
 """The command as two machines run it: at the same time, and killed on the way.
 
-Each start of Python takes half a second, so these tests take some.
+A start of Python takes half a second: commands that run alone share this process, each with the
+environment of its machine.
 """
 
 from __future__ import annotations
@@ -17,6 +18,14 @@ from typing import Any
 
 import pytest
 from at_terminal import session
+from click.testing import Result
+from typing_commands import run
+
+
+def typed(environment: dict[str, str], *words: str) -> Result:
+    """What the command does with these variables of ``memory-store``, and no others."""
+    others = {name: None for name in os.environ if "MEMORY_STORE" in name}
+    return run(*words, env={**others, **environment})
 
 
 class Machine:
@@ -29,17 +38,21 @@ class Machine:
         folders = {f"MEMORY_STORE_{one}": str(folder / one) for one in ("STATE", "CONFIG", "CACHE")}
         self.environment = {**kept, **folders, "HOME": str(folder), "MEMORY_STORE_OFFLINE": "1"}
 
+    def line(self, command: str, *words: str) -> list[str]:
+        return [command, str(self.vault), *words, "--key-file", str(self.key_file)]
+
     def start(self, command: str, *words: str) -> subprocess.Popen[str]:
-        line = [sys.executable, "-m", "memory_store", command, str(self.vault), *words]
-        line += ["--key-file", str(self.key_file)]
+        line = [sys.executable, "-m", "memory_store", *self.line(command, *words)]
         pipe = subprocess.PIPE
         return subprocess.Popen(line, env=self.environment, stdout=pipe, stderr=pipe, text=True)
 
+    def typed(self, command: str, *words: str) -> Result:
+        return typed(self.environment, *self.line(command, *words))
+
     def run(self, command: str, *words: str) -> str:
-        process = self.start(command, *words)
-        output, errors = process.communicate(timeout=120)
-        assert process.returncode == 0, errors
-        return output
+        result = self.typed(command, *words)
+        assert result.exit_code == 0, result.output
+        return result.stdout
 
     def sync(self, *words: str) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(
@@ -115,9 +128,9 @@ def test_the_folder_of_the_last_time_need_not_be_named(
     assert "1 added" in desk.run("sync", "--no-embed")
     assert str(desk.drive).encode() not in desk.vault.read_bytes()
     other.rename(tmp_path / "gone")
-    process = phone.start("sync")
-    assert str(other) in process.communicate(timeout=120)[1]
-    assert process.returncode == 1
+    refused = phone.typed("sync")
+    assert str(other) in refused.stderr
+    assert refused.exit_code == 1
 
 
 def test_a_vault_without_a_folder_and_one_put_elsewhere_ask_for_it(
@@ -128,9 +141,9 @@ def test_a_vault_without_a_folder_and_one_put_elsewhere_ask_for_it(
     moved = desk.vault.with_name("moved.db")
     desk.vault.rename(moved)
     desk.vault = moved
-    process = desk.start("sync", "--no-embed")
-    assert asked in process.communicate(timeout=120)[1]
-    assert process.returncode == 2
+    refused = desk.typed("sync", "--no-embed")
+    assert asked in refused.stderr
+    assert refused.exit_code == 2
     desk.run("sync", str(desk.drive), "--no-embed")
     assert "as the last time" in desk.run("sync", "--no-embed")
 
@@ -142,19 +155,14 @@ def test_on_a_new_machine_the_usual_vault_is_joined_and_until_then_that_is_said(
     home = desk.drive.parent / "new"
     home.mkdir()
     new = {**desk.environment, "HOME": str(home), "XDG_DATA_HOME": str(home / "share")}
-    new = {name: value for name, value in new.items() if name != "MEMORY_STORE_DB"}
     new |= {f"MEMORY_STORE_{one}": str(home / one) for one in ("STATE", "CONFIG", "CACHE")}
-
-    def typed(*words: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-m", "memory_store", *words, "--key-file", str(desk.key_file)]
-        return subprocess.run(line, env=new, capture_output=True, text=True, timeout=120)
-
-    missing = typed("sync", str(desk.drive))
-    assert missing.returncode == 1
+    key = ("--key-file", str(desk.key_file))
+    missing = typed(new, "sync", str(desk.drive), *key)
+    assert missing.exit_code == 1
     assert missing.stderr.endswith(f"memory-store sync {desk.drive} --join\n"), missing.stderr
-    joined = typed("sync", str(desk.drive), "--join", "--no-embed")
-    assert joined.returncode == 0, joined.stderr
-    assert "The lease ends in June." in typed("get", "Lease").stdout
+    joined = typed(new, "sync", str(desk.drive), "--join", "--no-embed", *key)
+    assert joined.exit_code == 0, joined.stderr
+    assert "The lease ends in June." in typed(new, "get", "Lease", *key).stdout
 
 
 def test_a_passphrase_that_needs_another_machine_asks_for_the_recovery_code(tmp_path: Path) -> None:
@@ -168,21 +176,17 @@ def test_a_passphrase_that_needs_another_machine_asks_for_the_recovery_code(tmp_
         folders = {f"MEMORY_STORE_{one}": str(home / one) for one in kinds}
         return kept | folders | {"HOME": str(home), "MEMORY_STORE_OFFLINE": "1", "TERM": "dumb"}
 
-    def typed(home: dict[str, str], *words: str, **more: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-m", "memory_store", *words]
-        return subprocess.run(line, env=home | more, capture_output=True, text=True, timeout=120)
-
     old, new = machine("old"), machine("new")
     spoken = {"MEMORY_STORE_PASSPHRASE": phrase}
-    made = json.loads(typed(old, "init", "--passphrase", "--json", **spoken).stdout)
-    assert typed(old, "add", "The lease ends in June.", **spoken).returncode == 0
-    assert typed(old, "sync", str(drive), **spoken).returncode == 0
+    made = json.loads(typed(old | spoken, "init", "--passphrase", "--json").stdout)
+    assert typed(old | spoken, "add", "The lease ends in June.").exit_code == 0
+    assert typed(old | spoken, "sync", str(drive)).exit_code == 0
     join = [sys.executable, "-m", "memory_store", "sync", str(drive), "--join", "--no-embed"]
     shown, code = session(join, new, [phrase, "nonsense", made["recovery_code"]])
     assert code == 0, shown
     assert "Join with the recovery code or a key file" in " ".join(shown.split())
-    alone = typed(machine("third"), "sync", str(drive), "--join", **spoken)
-    assert (alone.returncode, "keys device restore" in alone.stderr) == (3, True)
+    alone = typed(machine("third") | spoken, "sync", str(drive), "--join")
+    assert (alone.exit_code, "keys device restore" in alone.stderr) == (3, True)
 
 
 def test_what_cannot_be_synced_is_said_in_one_line(
@@ -197,10 +201,9 @@ def test_what_cannot_be_synced_is_said_in_one_line(
         ((str(desk.vault),), "is this vault itself"),
         ((str(desk.drive), "--join"), "exists already"),
     ):
-        process = desk.start("sync", *words)
-        _, errors = process.communicate(timeout=120)
-        assert (process.returncode, errors.count("\n")) == (2, 1), errors
-        assert said in errors
+        refused = desk.typed("sync", *words)
+        assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1), refused.stderr
+        assert said in refused.stderr
 
 
 @pytest.mark.soak
