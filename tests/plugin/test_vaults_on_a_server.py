@@ -67,6 +67,23 @@ async def test_it_answers_as_the_same_vault_in_a_file(
     assert (await on_server.by(None).get("?q=tomatoes")).status_code == 403
 
 
+async def test_a_role_that_may_only_read_is_refused_a_change(
+    address: Address, start: Start, postgres: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres.sql(
+        "create role onlooker login",
+        "grant usage on schema memory_store, memory_store_vault to onlooker",
+        "grant select on memory_store.vaults to onlooker",
+        "grant select on all tables in schema memory_store_vault to onlooker",
+    )
+    monkeypatch.setenv("NOTES_STORAGE", address.text.replace("owner", "onlooker"))
+    served = (await start()).by("root")
+    refused = await served.send("POST", f"{served.base}/memories/{ONE}/done.json", {})
+    assert refused.status_code == 403
+    assert "this role may only read" in refused.json()["error"]
+    assert (await served.get(f"{served.base}/memories/{ONE}.json")).status_code == 200
+
+
 async def test_each_of_its_pages_is_there(start: Start) -> None:
     served = (await start()).by("root")
     below = (
