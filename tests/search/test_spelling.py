@@ -149,7 +149,9 @@ def test_a_member_is_corrected_by_words_of_their_collections_alone(filled: Memor
     assert searched(member, "wier").also_searched == {}
     assert searched(member, "broler").also_searched == {"broler": "broiler"}
     searching = filled.limited_to(kitchen, readable=NOTHING)
-    assert searched(searching, "broler").also_searched == {}
+    for word in ("broler", "broilerchicken"):
+        assert searched(member, word).also_searched
+        assert searched(searching, word).also_searched == {}
 
 
 def test_who_may_only_search_gets_neither_the_word_nor_what_it_finds(filled: MemoryStore) -> None:
