@@ -26,7 +26,7 @@ import Stemmer
 from memory_store.text.canonical import folded
 from memory_store.text.identifiers import CODE, code_terms, forget_names, name_parts, whole_name
 from memory_store.text.language import STEMMED_LANGUAGES, STOP_WORDS
-from memory_store.text.words import ascii_word_begun, places, simple_pattern, spellings, words
+from memory_store.text.words import ascii_word_begun, simple_pattern, spellings, words
 
 _RULES_VERSION = 1  # grows with every change in this module that changes a term
 _RELEASE = [int(part) for part in Stemmer.version().split(".")]
@@ -73,18 +73,16 @@ class TermFinder:
     def places(self, text: str) -> list[tuple[int, int, str]]:
         """Where each such word begins and ends, and its term, in order."""
         known, wanted = self._known, self._wanted
-        if self._in_ascii is not None and text.isascii():
-            return [
-                (*word.span(), found)
-                for word in self._in_ascii.finditer(text)
-                if (found := known[word[0]]) in wanted
-            ]
-        pattern = simple_pattern(text)
+        in_ascii = self._in_ascii if text.isascii() else None
+        pattern = in_ascii or simple_pattern(text)
         if pattern is None:
             every = ((start, end, known[word]) for word, start, end in words(text))
             return [found for found in every if found[2] in wanted]
-        held = [(one, known[one]) for one in set(pattern.findall(text)) if known[one] in wanted]
-        return sorted((at, at + len(one), found) for one, found in held for at in places(text, one))
+        return [
+            (*word.span(), found)
+            for word in pattern.finditer(text)
+            if (found := known[word[0]]) in wanted
+        ]
 
 
 def term(word: str, language: str) -> str:

@@ -40,7 +40,6 @@ _PLAIN = re.compile(
     "\u2100-\u2bff]*"
 )
 _PLAIN_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_JOINING = frozenset("'’")  # no string: "" would be in it
 
 
 @cache
@@ -104,22 +103,6 @@ def ascii_word_begun(initials: str) -> re.Pattern[str]:
     one, inside = f"[{re.escape(initials + initials.upper())}]", "[A-Za-z0-9]"
     begins = f"{one}(?<!{inside}{one})(?<!{inside}'{one})"
     return re.compile(f"{begins}{inside}*(?:'{inside}+)*")
-
-
-def places(text: str, word: str) -> Iterator[int]:
-    """Where ``word``, found by :func:`simple_pattern`, stands as a word of its own, in order."""
-    at = text.find(word)
-    while at >= 0:
-        end = at + len(word)
-        before, after = text[at - 1 : at], text[end : end + 1]
-        alone = not (before.isalnum() or after.isalnum())
-        if alone and before in _JOINING:
-            alone = not text[at - 2 : at - 1].isalnum()
-        if alone and after in _JOINING:
-            alone = not text[end + 1 : end + 2].isalnum()
-        if alone:
-            yield at
-        at = text.find(word, at + 1)
 
 
 def words(text: str) -> list[Word]:
