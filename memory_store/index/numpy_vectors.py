@@ -14,8 +14,7 @@ equal cosines, and starts no threads, which two searches at once would fight ove
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
-from functools import partial
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from memory_store.index.layout import Segment, inverse_lengths, packed_signs, wi
 from memory_store.index.sample import Sample
 from memory_store.index.shard_questions import Cosines, WindowCosines
 from memory_store.index.snapshot import Mask, Part, Snapshot
-from memory_store.index.vectors import VectorHits
+from memory_store.index.vectors import Compared, VectorHits
 
 EXACT_UP_TO = 20_000  # vectors; above, bits are scanned first, and none are kept as float32
 OVERFETCH = 24  # recall among 1.6 % of MiniLM vectors .996; 16 gives .992, 8 (at 100 k) .974
@@ -64,20 +63,16 @@ class NumpyVectors:
         view = _Windows(self._snapshot, parts, allowed)
         if k <= 0 or not view.eligible or not wanted.any():
             return nothing()
-        cosines: Callable[[npt.NDArray[np.intp]], npt.NDArray[np.float32]]
         if self._snapshot.vectors <= self._exact_up_to:
-            every = view.cosines(wanted)
-            picked, cosines, fetch = partial(_most_similar, every), every.take, 2 * k
-        elif view.eligible <= min(DIRECT_UP_TO, self._exact_up_to):
+            return view.nearest(wanted, k)
+        if view.eligible <= min(DIRECT_UP_TO, self._exact_up_to):
             windows = view.all()
             return view.ranked(windows, view.compared(wanted, windows), k)
-        else:
-            picked = partial(_least_different, view.differences(wanted))
-            cosines = partial(view.compared, wanted)
-            fetch = math.ceil(OVERFETCH * min(k, math.sqrt(FEW * k)))
+        rough = view.differences(wanted)
+        fetch = math.ceil(OVERFETCH * min(k, math.sqrt(FEW * k)))
         while True:
-            windows = picked(fetch)
-            hits = view.ranked(windows, cosines(windows), k)
+            windows = _least_different(rough, fetch)
+            hits = view.ranked(windows, view.compared(wanted, windows), k)
             if len(hits.ordinals) >= k or fetch >= view.eligible:
                 return hits
             fetch *= GROWTH
@@ -121,6 +116,30 @@ class _Windows:
             if mask is not None:
                 block[~mask] = -np.inf
         return found
+
+    def nearest(self, query: npt.NDArray[np.float32], k: int) -> VectorHits:
+        """The ``k`` best documents of all, each of which is compared with the query."""
+        cosines = np.minimum(self.cosines(query), 1.0)
+        owners, firsts, counts = [], [], []
+        for part, first in zip(self.parts, self.bounds, strict=False):
+            offsets = part.segment.window_offsets
+            each = np.diff(offsets).astype(np.intp)
+            held = np.flatnonzero(each)
+            owners.append((part.base + held).astype(np.int32))
+            firsts.append(first + offsets[held])
+            counts.append(each[held])
+        ordinals, first, count = map(np.concatenate, (owners, firsts, counts))
+        best = np.maximum.reduceat(cosines, first)
+        eligible = np.flatnonzero(best > -np.inf)
+        every = Compared(ordinals[eligible], np.maximum(best[eligible], -1.0))
+        chosen = self.snapshot.best_first(*every, k)
+        rows = eligible[chosen]
+        windows, starts = _windows_of(first[rows], count[rows])
+        missed = cosines[windows] < np.repeat(best[rows], count[rows])
+        places = np.arange(len(windows)) - np.repeat(starts, count[rows])
+        places[missed] = len(windows)  # no window of its document is the nearest
+        nearest = np.minimum.reduceat(places, starts).astype(np.int32)
+        return VectorHits(every.ordinals[chosen], every.similarities[chosen], nearest, every)
 
     def differences(self, query: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
         """uint16 [windows]: how many sign bits differ from the query's; ``FAR`` if not eligible."""
@@ -169,6 +188,14 @@ class _Windows:
                 yield slice(start, end), part.segment, part.base, windows[start:end] - first
 
 
+def _windows_of(
+    firsts: npt.NDArray[Any], counts: npt.NDArray[Any]
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """The windows of some documents one after another, and where those of each start there."""
+    starts = np.cumsum(counts) - counts
+    return np.arange(counts.sum()) + np.repeat(firsts - starts, counts), starts
+
+
 def _exact(
     vectors: npt.NDArray[np.float16], *queries: npt.NDArray[np.float32]
 ) -> list[npt.NDArray[np.float32]]:
@@ -213,8 +240,7 @@ def best_cosines(
         held = np.flatnonzero(counts)
         if not len(held):
             continue
-        each = np.cumsum(counts[held]) - counts[held]
-        windows = np.arange(counts.sum()) + np.repeat(first[held] - each, counts[held])
+        windows, each = _windows_of(first[held], counts[held])
         if snapshot.vectors <= EXACT_UP_TO:
             rows = segment.floats.take(windows, axis=0)
             every = [np.einsum("ij,j->i", rows, query) for query in queries]
@@ -327,14 +353,6 @@ def _unit(query: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     vector = np.asarray(query, dtype=np.float32).reshape(-1)
     length = float(np.linalg.norm(vector))
     return vector / np.float32(length) if length > 0 and np.isfinite(length) else vector * 0
-
-
-def _most_similar(rough: Array, fetch: int) -> npt.NDArray[np.intp]:
-    """Ascending places of the ``fetch`` highest products and of those equal to the last."""
-    if fetch >= len(rough):
-        return np.flatnonzero(rough > -np.inf)
-    least = np.partition(rough, len(rough) - fetch)[len(rough) - fetch]
-    return np.flatnonzero((rough >= least) & (rough > -np.inf))
 
 
 def _least_different(rough: Array, fetch: int) -> npt.NDArray[np.intp]:

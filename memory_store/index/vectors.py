@@ -14,16 +14,25 @@ import numpy.typing as npt
 from memory_store.index.snapshot import Mask
 
 
+class Compared(NamedTuple):
+    """Documents (int32, ascending) and the cosine (float32) of each one's nearest window, [n]."""
+
+    ordinals: npt.NDArray[np.int32]
+    similarities: npt.NDArray[np.float32]
+
+
 class VectorHits(NamedTuple):
     """Documents, most similar first, equal ones in the order of their ids' text.
 
     ``ordinals`` int32, ``similarities`` float32 (cosine, -1 to 1) and ``windows`` int32 (which of
-    the document's windows was nearest, from 0; see ``Snapshot.windows``), all [n].
+    the document's windows was nearest, from 0; see ``Snapshot.windows``), all [n]. ``every`` has
+    all that might have been found, where each was compared exactly.
     """
 
     ordinals: npt.NDArray[np.int32]
     similarities: npt.NDArray[np.float32]
     windows: npt.NDArray[np.int32]
+    every: Compared | None = None
 
 
 class VectorIndex(Protocol):

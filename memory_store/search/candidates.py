@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask, Snapshot
     from memory_store.index.terms import Matches
     from memory_store.index.terms import Scored as EveryScore
+    from memory_store.index.vectors import Compared
     from memory_store.models.embedder import Embedder
     from memory_store.records import Match, Memory
     from memory_store.records.degraded import Degraded
@@ -97,7 +98,8 @@ class LegList(Struct, frozen=True):
     ``own_strengths`` are the strengths before a memory's neighbours counted, where they did.
     ``holding`` is how many memories hold a word of it, however long the list is (keyword leg only).
     ``matches`` and ``every`` are the postings and scores that the list was cut from (keyword leg
-    only): what learned fusion asks about memories that another leg found.
+    only): what learned fusion asks about memories that another leg found. So are the cosines of
+    all that were ``compared`` (vector leg only, where each was).
     Fusion counts the list ``weight`` times; there ``strengths`` scale each place's contribution
     (above 1 where it stands for another list's as well), and where several models made the
     vectors, those of the second are the leg ``vector (2)``.
@@ -115,6 +117,7 @@ class LegList(Struct, frozen=True):
     weight: float = 1.0
     matches: Matches | None = None
     every: EveryScore | None = None
+    compared: Compared | None = None
 
     @classmethod
     def of(

@@ -182,8 +182,9 @@ def changing_lines(
     ``asked`` are the fingerprints of the models that embedded the query.
     """
     snapshot = context.snapshot
-    reindex = f"{REINDEX}{context.typed_vault()}"
-    totals = _counted(mask, snapshot) if snapshot.earlier_models else {}
+    if not snapshot.earlier_models:
+        return ()
+    reindex, totals = f"{REINDEX}{context.typed_vault()}", _counted(mask, snapshot)
     lines = []
     for model in snapshot.earlier_models:
         held = snapshot.with_vectors_of(model)

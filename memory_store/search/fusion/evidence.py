@@ -262,6 +262,8 @@ def _cosines(
     which has those of the model."""
     near = neighbours_for(search)
     cosines = np.full(snapshot.size, np.nan)
+    if listed.compared is not None:
+        cosines[listed.compared.ordinals] = listed.compared.similarities
     cosines[np.array(listed.ordinals, dtype=np.intp)] = listed.scores
     wanted = ordinals if near is None else near.around(ordinals)
     wanted = wanted[search.analysis.mask[wanted]]

@@ -111,4 +111,5 @@ def blended_meaning(
     cosines[ordinals] = similarities
     blended = neighbours.blended(cosines, weights, ordinals)
     best = np.lexsort((ordinals, -blended))[:k]
-    return VectorHits(ordinals[best], similarities[best], windows[best]), blended[best]
+    hits = VectorHits(ordinals[best], similarities[best], windows[best], found.every)
+    return hits, blended[best]

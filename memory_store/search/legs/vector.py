@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from memory_store.errors import ModelMismatchError, ModelUnavailableError
 from memory_store.index.numpy_vectors import NumpyVectors, best_windows
@@ -218,7 +219,7 @@ def nearest(kind: str, query: NDArray[np.float32], scope: Scope, search: Search)
 def _listed(kind: str, found: VectorHits, evidence: NDArray[np.floating], model: str) -> LegList:
     """What was found as a list whose matches are as strong as the ``evidence`` for them."""
     own = np.empty(0) if evidence is found.similarities else _of_the_best(found.similarities)
-    return LegList.of(
+    listed = LegList.of(
         "vector",
         kind,
         model=model,
@@ -228,6 +229,7 @@ def _listed(kind: str, found: VectorHits, evidence: NDArray[np.floating], model:
         strengths=_of_the_best(evidence),
         own_strengths=own,
     )
+    return listed if found.every is None else replace(listed, compared=found.every)
 
 
 def _of_the_best(similarities: NDArray[np.floating]) -> NDArray[np.floating]:
