@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from memory_store.configuration import chosen
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import offline, pins
 from memory_store.models.places import (
@@ -33,6 +34,7 @@ from memory_store.models.places import (
     locate_embedder,
 )
 from memory_store.models.token_vectors import TokenVectors, Vectors, encodable, unit_vectors
+from memory_store.paths import MODEL_VARIABLE, cache_folder
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -318,6 +320,7 @@ def default_threads() -> int:
 
 
 _loaded: dict[tuple[Path, int], Embedder] = {}
+_places: dict[tuple[str, Path, str | None], ModelPlace] = {}
 _loading = threading.Lock()
 _building = threading.Lock()
 
@@ -341,13 +344,22 @@ def load_embedder(name_or_folder: str | None = None, *, threads: int | None = No
     Every search asks for its model here: one that is loaded waits for no other that is being
     loaded, and one that is on this machine for none that is being built.
     """
-    place = locate_embedder(name_or_folder) or _built_once(chosen_embedder(name_or_folder))
+    place = _place_of(chosen_embedder(name_or_folder))
     key = (place.folder, threads or default_threads())
     if key not in _loaded:
         with _loading:
             if key not in _loaded:
                 _loaded[key] = _loaded_from(place, key[1])
     return _loaded[key]
+
+
+def _place_of(name: str) -> ModelPlace:
+    """Where the model is. What was found is not looked for again while it is there."""
+    known = name, cache_folder(make=False), chosen(MODEL_VARIABLE)
+    place = _places.get(known)
+    if place is None or not (place.folder / place.file).is_file():
+        place = _places[known] = locate_embedder(name) or _built_once(name)
+    return place
 
 
 def _loaded_from(place: ModelPlace, threads: int) -> Embedder:

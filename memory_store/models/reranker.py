@@ -141,9 +141,9 @@ def load_reranker(name_or_folder: str | None = None, *, threads: int | None = No
     :class:`ModelUnavailableError`, whose remedy fetches the model.
     """
     with _loading:
-        folder = locate_reranker(name_or_folder)
+        asked = chosen_reranker(name_or_folder)
+        folder = _located(asked, by_asker=name_or_folder is not None)
         if folder is None:
-            asked = chosen_reranker(name_or_folder)
             raise ModelUnavailableError(
                 f"The reranker {asked} is not on this machine.", pins.command_for(asked, NO_DEFAULT)
             )
@@ -167,7 +167,10 @@ def locate_reranker(name_or_folder: str | None = None) -> Path | None:
     Raises :class:`ModelUnavailableError` for what is neither a FlashRank name nor a folder, and
     for a folder that is not complete.
     """
-    asked = chosen_reranker(name_or_folder)
+    return _located(chosen_reranker(name_or_folder), by_asker=name_or_folder is not None)
+
+
+def _located(asked: str, *, by_asker: bool) -> Path | None:
     named = rerankers_folder(make=False) / asked
     folder = named if os.path.isdir(named) else home_path(asked)
     if os.path.isdir(folder):  # unlike is_dir, takes any name
@@ -184,7 +187,7 @@ def locate_reranker(name_or_folder: str | None = None) -> Path | None:
         raise ModelUnavailableError(
             f"There is no reranker folder {asked!r} on this machine.", "memory-store doctor DB"
         )
-    if name_or_folder is not None:
+    if by_asker:
         from flashrank.Config import model_file_map
 
         if asked not in model_file_map:
