@@ -242,9 +242,9 @@ def best_cosines(
             continue
         windows, each = _windows_of(first[held], counts[held])
         if snapshot.vectors <= EXACT_UP_TO:
-            rows = segment.floats.take(windows, axis=0)
-            every = [np.einsum("ij,j->i", rows, query) for query in queries]
-            rows.fill(0)  # freed memory keeps what stood in it, past a lock
+            taken = segment.floats.take(windows, axis=0)
+            every = [np.einsum("ij,j->i", taken, query) for query in queries]
+            taken.fill(0)  # freed memory keeps what stood in it, past a lock
         else:
             every = _exact(segment.vectors.take(windows, axis=0), *queries)
         for best, cosines in zip(found, every, strict=True):

@@ -239,7 +239,7 @@ def _(question: asked.Nearest, snapshot: Snapshot, part: Part) -> Columns:
         raise BadInputError("shards: too many memories wanted", "shards")
     mask = None if question.mask is None else _mask(question.mask, snapshot.size)
     index: NumpyVectors = snapshot.worked_out("vectors", lambda: NumpyVectors(snapshot))
-    return index.search(_query(question.query), question.k, mask)
+    return index.search(_query(question.query), question.k, mask)[:3]
 
 
 @answer.register

@@ -184,7 +184,7 @@ class _OfLength:
             found += int(np.count_nonzero(seen))
             eligible &= ~seen[self._ordinals]
         if not rounds:
-            return nothing()
+            return nothing()[:3]
         ordinals, cosines, places = (np.concatenate(c) for c in zip(*rounds, strict=True))
         return ordinals, cosines, places
 
