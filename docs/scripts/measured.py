@@ -1,8 +1,8 @@
 """Writes tables from what was measured.
 
-Those of trust/quality.md from what ``make quality`` and ``make tuning`` wrote, that of *more like
-this* in how-it-works/search.md from what ``python -m benchmarks.likeness`` wrote, those of
-trust/security.md from what ``python -m benchmarks.leakage`` and ``benchmarks.after_lock`` wrote.
+Those of trust/quality.md from what ``make quality``, ``make tuning`` and ``benchmarks.switches``
+wrote, that of *more like this* in how-it-works/search.md from what ``benchmarks.likeness`` wrote,
+those of trust/security.md from what ``benchmarks.leakage`` and ``benchmarks.after_lock`` wrote.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 FOLDER = Path(__file__).parents[1] / "figures"
 FIGURES = FOLDER / "quality.json"
 MULTILINGUAL = FOLDER / "quality-multilingual.json"
+SWITCHES = FOLDER / "switches.json"
 TUNING = FOLDER / "tuning.json"
 TUNING_MULTILINGUAL = FOLDER / "tuning-multilingual.json"
 LIKENESS = FOLDER / "likeness.json"
@@ -204,6 +205,20 @@ def _brought(one: Figures) -> tuple[str, ...]:
 
 def _on_set(name: str, brought: float) -> str:
     return f"{NAMES[name]} {brought:+.3f}"
+
+
+def switches() -> str:
+    """What the default ranking would gain or lose by each switch that is no feature."""
+    found = json.loads(SWITCHES.read_text("utf-8"))
+    heads = ["at the mean", "clearly better", "clearly worse"]
+    rows = []
+    for switch in dict.fromkeys(one["switch"] for one in found):
+        own = [one for one in found if one["switch"] == switch]
+        mean = sum(one["difference"] for one in own) / len(own)
+        better = [_on_set(one["name"], one["difference"]) for one in own if one["low"] > 0]
+        worse = [_on_set(one["name"], one["difference"]) for one in own if one["high"] < 0]
+        rows.append(_row(switch, [f"{mean:+.3f}", "; ".join(better), "; ".join(worse)]))
+    return "\n".join([_row("", heads), "|---|--:|---|---|", *rows])
 
 
 def reliability(path: Path = TUNING) -> str:

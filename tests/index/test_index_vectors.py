@@ -224,7 +224,7 @@ def test_a_query_that_points_nowhere_finds_nothing(any_index, query):
 def test_nothing_is_found_where_nothing_is_embedded(any_index):
     for snapshot in (Snapshot([]), snapshot_of([entry(["tea"])]), crowd(16, [9], share_alive=0)):
         found = any_index(snapshot).search(np.ones(DIMENSIONS), 5)
-        assert [len(column) for column in found] == [0, 0, 0]
+        assert [len(column) for column in found[:3]] == [0, 0, 0]
     assert len(any_index(crowd(16, [9])).search(np.ones(DIMENSIONS), 0).ordinals) == 0
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks are no part of the package
 
-from benchmarks import quality, tuning
+from benchmarks import quality, switches, tuning
 from benchmarks.development_sets import DevelopmentSet, Gate, development_sets, set_names, tidy
 from benchmarks.gates import Figures, Reranking, failures
 from benchmarks.sealed import SealedPart
@@ -25,6 +25,7 @@ from memory_store.evaluation import (
 )
 from memory_store.search.fusion.evidence import FEATURES
 from memory_store.search.fusion.learned import USUAL, column, numbers_for
+from memory_store.search.recipes import DEFAULT, recipe_named
 
 TEXTS = {
     "lease": "The lease of the flat ends in May. The landlord wants the deposit settled.",
@@ -86,7 +87,7 @@ def test_sealing_costs_nothing_and_the_references_agree(
         assert figures.rerankings["maxsim"].fusion == figures.default
         assert figures.rerankings["maxsim"].read > 0
         assert set(figures.comparisons) == {
-            *("keyword", "vector", "equal RRF", "gnosis", "gno", "qmd", "prx"),
+            *("by places", "keyword", "vector", "equal RRF", "gnosis", "gno", "qmd", "prx"),
         }
         assert json.loads(json.dumps(figures.as_dict()))["sealed_ratio"] == 1.0
         assert "sealed ÷ plain 1.0000" in "\n".join(quality.table(figures, small_set))
@@ -235,6 +236,20 @@ def test_a_feature_brings_what_is_lost_without_it() -> None:
     assert telling.feature == FEATURES[2]
     assert telling.brought > 0.5 > abs(first.brought)
     assert whole.brought == 0
+
+
+def test_each_switch_is_compared_with_what_differs_by_it_alone(
+    small_set: DevelopmentSet, tmp_path: Path
+) -> None:
+    figures = tmp_path / "switches.json"
+    evals = ["--evals", str(tmp_path), "--only", "small"]
+    assert switches.main([*evals, "--keep", str(tmp_path / "kept"), "--json", str(figures)]) == 0
+    found = {one["switch"]: one["difference"] for one in json.loads(figures.read_text("utf-8"))}
+    assert set(found) == {*switches.SWITCHES, switches.MAXSIM}
+    assert found["without neighbours in conversations"] == 0, "no two notes were written in turn"
+    assert found["by places, without neighbours"] == 0
+    assert found["without what boosts and demotes types"] == 0, "they have one type"
+    assert recipe_named("default") is DEFAULT
 
 
 def test_a_set_that_is_not_there_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
