@@ -17,7 +17,7 @@ from memory_store.records.imports import (
     SourceInfo,
     unheard,
 )
-from memory_store.records.landscape import Landmark, Landscape, LandscapeRegion
+from memory_store.records.landscape import Landscape, LandscapeRegion
 from memory_store.records.links import Linked, MemoryLinks, Related, Unfolded, Unresolved
 from memory_store.records.memories import (
     BY,
@@ -44,7 +44,6 @@ from memory_store.records.request import (
     OPTION_NAMES,
     OPTIONS,
     STATUSES,
-    Option,
     SearchRequest,
     read_request,
     search_request,
