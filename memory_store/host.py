@@ -74,14 +74,7 @@ from memory_store.sqlite import (
 from memory_store.store import MemoryStore
 from memory_store.text.canonical import canonical_text, normalise_topic, whole_characters
 from memory_store.text.identifiers import CODE
-from memory_store.text.links import (
-    WIKI_LINK,
-    Link,
-    heading_name,
-    markdown_link,
-    section,
-    wiki_link,
-)
+from memory_store.text.links import WIKI_LINK, Link, heading_name, markdown_link, section, wiki_link
 from memory_store.text.plain_json import read_json, write_json
 from memory_store.titles import shown_title
 from memory_store.vault.audit_events import ACTIONS, SERVER, AuditEvent

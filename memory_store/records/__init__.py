@@ -1,11 +1,6 @@
 """The nouns of the store: plain frozen records that travel between the stages."""
 
-from memory_store.records.answers import (
-    ANSWER_BUDGET,
-    ANSWER_SOURCES,
-    Answer,
-    Citation,
-)
+from memory_store.records.answers import ANSWER_BUDGET, ANSWER_SOURCES, Answer, Citation
 from memory_store.records.collections import CollectionInfo
 from memory_store.records.imports import (
     LISTED_IDS,
@@ -49,13 +44,7 @@ from memory_store.records.request import (
     search_request,
     several,
 )
-from memory_store.records.review import (
-    Decision,
-    Review,
-    Reviewed,
-    ReviewedPair,
-    SuggestedTopic,
-)
+from memory_store.records.review import Decision, Review, Reviewed, ReviewedPair, SuggestedTopic
 from memory_store.records.saved_searches import HOLDER, SavedSearch
 from memory_store.records.searches import (
     RESULT_COLUMNS,
