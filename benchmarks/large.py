@@ -11,13 +11,7 @@ from benchmarks.generated import IntoFts5, draw_vault
 from benchmarks.peers import Fts5
 from benchmarks.processes import opened_process
 from benchmarks.report import Measured
-from benchmarks.searches import (
-    answered_line,
-    hybrid_lines,
-    keyword_lines,
-    like_lines,
-    unlock_line,
-)
+from benchmarks.searches import answered_line, hybrid_lines, keyword_lines, like_lines, unlock_line
 from memory_store.models.embedder import Embedder
 from memory_store.store import MemoryStore
 

@@ -22,7 +22,7 @@ from memory_store.assistants.assistant import (
     sole,
 )
 from memory_store.assistants.sessions import Sessions
-from memory_store.code.blame import BLAME, Change, changes_in
+from memory_store.code.blame import Change, changes_in
 from memory_store.code.languages import language_of_name
 from memory_store.configuration import opener, typed_vault
 from memory_store.dates import epoch
@@ -30,7 +30,7 @@ from memory_store.importing import archive, drafts
 from memory_store.importing.drafts import checked_id, checked_type
 from memory_store.importing.job import DIFFERING, KEEP, ImportJob, ImportRequest
 from memory_store.importing.readers import READERS
-from memory_store.importing.source_file import Found, SourceFile, shown
+from memory_store.importing.source_file import Found
 from memory_store.index.map_layout import HEIGHT as MAP_HEIGHT
 from memory_store.index.map_layout import WIDTH as MAP_WIDTH
 from memory_store.key_lookup import PASSPHRASE_VARIABLE, key_in_environment
@@ -55,7 +55,7 @@ from memory_store.scopes import EVERYTHING, Scope
 from memory_store.search.answer.previews import after_heading
 from memory_store.search.degraded import NO_RERANKER, EmbeddingNow
 from memory_store.search.explain import words
-from memory_store.search.query.language import ParsedQuery, parse
+from memory_store.search.query.language import parse
 from memory_store.search.recipes import RECIPES
 from memory_store.searchers.pool import DEPTH, Searchers
 from memory_store.session.collections import PERSONAL
@@ -74,14 +74,7 @@ from memory_store.sqlite import (
 from memory_store.store import MemoryStore
 from memory_store.text.canonical import canonical_text, normalise_topic, whole_characters
 from memory_store.text.identifiers import CODE
-from memory_store.text.links import (
-    WIKI_LINK,
-    Link,
-    heading_name,
-    markdown_link,
-    section,
-    wiki_link,
-)
+from memory_store.text.links import WIKI_LINK, Link, heading_name, markdown_link, section, wiki_link
 from memory_store.text.plain_json import read_json, write_json
 from memory_store.titles import shown_title
 from memory_store.vault.audit_events import ACTIONS, SERVER, AuditEvent

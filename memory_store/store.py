@@ -20,14 +20,7 @@ from msgspec.structs import replace
 from memory_store import actions
 from memory_store.actions import collections, reads, vaults
 from memory_store.actions import searches as asking
-from memory_store.actions.action import (
-    Actions,
-    Background,
-    Heard,
-    Opened,
-    SearchElsewhere,
-    late,
-)
+from memory_store.actions.action import Actions, Background, Heard, Opened, SearchElsewhere, late
 from memory_store.addresses import vault_path
 from memory_store.configuration import chosen, default_vault
 from memory_store.errors import BadInputError

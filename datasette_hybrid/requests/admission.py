@@ -14,12 +14,7 @@ import weakref
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import (
-    AbstractAsyncContextManager,
-    ExitStack,
-    asynccontextmanager,
-    nullcontext,
-)
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from time import monotonic
 from typing import Any, TypeVar

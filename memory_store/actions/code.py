@@ -25,12 +25,7 @@ from memory_store.actions.code_names import (
 from memory_store.actions.code_overview import CONTEXT_BUDGET, overview
 from memory_store.actions.reads import open_all
 from memory_store.code.definitions import definitions
-from memory_store.code.parts import (
-    around,
-    digest,
-    folder_of,
-    lines_of,
-)
+from memory_store.code.parts import around, digest, folder_of, lines_of
 from memory_store.code.parts import skeleton as without_bodies
 from memory_store.code.symbols import MOST_LINES, Symbol
 from memory_store.errors import BadInputError, NotFoundError

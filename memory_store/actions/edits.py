@@ -20,20 +20,10 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from memory_store.actions.action import Opened, action
-from memory_store.actions.attempts import (
-    SettledConflictError,
-    again_if_overtaken,
-    with_succession,
-)
+from memory_store.actions.attempts import SettledConflictError, again_if_overtaken, with_succession
 from memory_store.actions.reads import open_all, open_one, resolve, shown
 from memory_store.actions.writes import write
-from memory_store.errors import (
-    BadInputError,
-    BadRowsError,
-    NotFoundError,
-    RowProblem,
-    checked_each,
-)
+from memory_store.errors import BadInputError, BadRowsError, NotFoundError, RowProblem, checked_each
 from memory_store.importing import drafts
 from memory_store.records import (
     BY,

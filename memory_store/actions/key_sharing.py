@@ -20,13 +20,7 @@ from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
 from memory_store.actions.action import Opened, action
-from memory_store.actions.key_rotation import (
-    Progress,
-    Rotation,
-    begin_in,
-    grant_all,
-    rotate_scope,
-)
+from memory_store.actions.key_rotation import Progress, Rotation, begin_in, grant_all, rotate_scope
 from memory_store.addresses import vault_path
 from memory_store.crypto.identities import (
     Identity,
@@ -40,10 +34,7 @@ from memory_store.errors import BadInputError, FormatError, NotFoundError, Tampe
 from memory_store.session.credentials import secrets_to_set
 from memory_store.session.whole_vault import WholeVault
 from memory_store.vault import device_keys
-from memory_store.vault.identities import (
-    publish_owner,
-    read_identity,
-)
+from memory_store.vault.identities import publish_owner, read_identity
 from memory_store.vault.settings import KeyHolder, Settings, read_vault_id
 from memory_store.vault.slots import (
     OWNER,

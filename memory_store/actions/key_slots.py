@@ -15,11 +15,7 @@ from msgspec import Struct
 from memory_store.actions.action import Opened, action
 from memory_store.actions.key_devices import device_for, named_device, own_slots
 from memory_store.crypto.keys import SecretKey
-from memory_store.errors import (
-    BadInputError,
-    NotFoundError,
-    WrongKeyError,
-)
+from memory_store.errors import BadInputError, NotFoundError, WrongKeyError
 from memory_store.session.credentials import new_recovery, passphrase_to_set, secrets_to_set
 from memory_store.session.whole_vault import WholeVault
 from memory_store.vault import device_keys, sync_state

@@ -39,13 +39,7 @@ from memory_store.vault import originals, trash
 from memory_store.vault.audit_events import READ
 from memory_store.vault.heads import count_topics, find_by_ref, read_refs
 from memory_store.vault.keyring import CollectionKeys
-from memory_store.vault.rows import (
-    open_bodies,
-    open_head,
-    open_memories,
-    resolve_id,
-    topic_tags,
-)
+from memory_store.vault.rows import open_bodies, open_head, open_memories, resolve_id, topic_tags
 from memory_store.vault.settings import FILLING
 from memory_store.vault.storage.damage import vault_faults
 from memory_store.vault.storage.server import is_on_server

@@ -25,14 +25,7 @@ from memory_store.importing import drafts
 from memory_store.index.likeness import Ordinals, Pair, newest, untagged
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.plain_text import without_marks
-from memory_store.records import (
-    Memory,
-    MemoryChange,
-    Review,
-    Reviewed,
-    ReviewedPair,
-    base_type,
-)
+from memory_store.records import Memory, MemoryChange, Review, Reviewed, ReviewedPair, base_type
 from memory_store.records.sync import CONFLICT_OF, CONFLICT_TOPIC
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic

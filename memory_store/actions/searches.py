@@ -18,13 +18,7 @@ from memory_store.actions.reads import open_all, resolve
 from memory_store.actions.vaults import embedded
 from memory_store.configuration import typed_vault
 from memory_store.errors import ModelUnavailableError, NotFoundError, SupersededError
-from memory_store.records import (
-    Memory,
-    Ranking,
-    SearchRequest,
-    SearchResponse,
-    search_request,
-)
+from memory_store.records import Memory, Ranking, SearchRequest, SearchResponse, search_request
 from memory_store.records.degraded import Code, Degraded, from_text
 from memory_store.search.degraded import EmbeddingNow
 from memory_store.search.query.language import resolve_mode

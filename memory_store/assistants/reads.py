@@ -32,13 +32,7 @@ from memory_store.assistants.answers import (
     within,
 )
 from memory_store.assistants.arguments import MOST_BUDGET, Find, Read, Start, Survey, Tasks
-from memory_store.assistants.assistant import (
-    RIGHTS,
-    WITHHELD,
-    Assistant,
-    RefusedError,
-    ids_of,
-)
+from memory_store.assistants.assistant import RIGHTS, WITHHELD, Assistant, RefusedError, ids_of
 from memory_store.assistants.task_plan import LOOKED_AT, due, due_first, ticked
 from memory_store.errors import BadInputError
 from memory_store.records import (

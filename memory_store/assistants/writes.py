@@ -15,15 +15,7 @@ from msgspec import Struct
 from msgspec.structs import fields, replace
 
 from memory_store.actions.edits import checked_rows
-from memory_store.assistants.answers import (
-    CUT,
-    Added,
-    Listed,
-    Updated,
-    WereAdded,
-    size,
-    within,
-)
+from memory_store.assistants.answers import CUT, Added, Listed, Updated, WereAdded, size, within
 from memory_store.assistants.arguments import BUDGET, Add, New, Update
 from memory_store.assistants.assistant import Assistant, ids_of
 from memory_store.assistants.reads import TITLE, listed

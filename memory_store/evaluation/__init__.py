@@ -28,37 +28,5 @@ from memory_store.evaluation.judgements import (
     read_queries,
 )
 from memory_store.evaluation.measures import MEASURES, ndcg, recall, reciprocal_rank
-from memory_store.evaluation.runs import (
-    Evaluation,
-    Loss,
-    Rankable,
-    RankedMemory,
-    RunResult,
-    evaluate,
-)
+from memory_store.evaluation.runs import Evaluation, RunResult, evaluate
 from memory_store.evaluation.statistics import Comparison, Estimate, compare, estimate
-
-__all__ = [
-    "MEASURES",
-    "Comparison",
-    "Estimate",
-    "Evaluation",
-    "EvaluationFolder",
-    "Judgements",
-    "Loss",
-    "Rankable",
-    "RankedMemory",
-    "RunResult",
-    "compare",
-    "estimate",
-    "evaluate",
-    "evaluation_folders",
-    "ndcg",
-    "one_evaluation_folder",
-    "parse_judgements",
-    "parse_queries",
-    "read_judgements",
-    "read_queries",
-    "recall",
-    "reciprocal_rank",
-]

@@ -19,14 +19,7 @@ from msgspec import Struct
 from memory_store.errors import BadInputError
 from memory_store.evaluation.judgements import Judgements
 from memory_store.evaluation.runs import Catalogue, Progress
-from memory_store.models.calibration import (
-    Bin,
-    Calibration,
-    Fitted,
-    fit,
-    log_loss,
-    reliability,
-)
+from memory_store.models.calibration import Bin, Calibration, Fitted, fit, log_loss, reliability
 from memory_store.models.maxsim import asks_for_maxsim
 from memory_store.records import search_request
 from memory_store.search.candidates import Candidate, Scored

@@ -17,13 +17,7 @@ from msgspec import Struct
 from memory_store.errors import BadInputError
 from memory_store.evaluation.judgements import Judgements
 from memory_store.evaluation.measures import MEASURES
-from memory_store.evaluation.statistics import (
-    Comparison,
-    Estimate,
-    Values,
-    compare,
-    estimate,
-)
+from memory_store.evaluation.statistics import Comparison, Estimate, Values, compare, estimate
 from memory_store.records import Ranking, Reference
 from memory_store.search.recipes import recipe_named
 

@@ -11,7 +11,7 @@ document that was indexed before a kind existed has none, until ``reindex`` make
 To add a kind: a module of this room with a ``Records("name", Struct)``, its line in
 :data:`memory_store.index.kinds.KINDS`, and in :data:`memory_store.session.entries.RECORDS` the
 function that makes a document's record from its memory and language. Read it with
-:func:`memory_store.session.extras.records`. A later change of the struct adds fields with defaults,
+:func:`memory_store.session.extras.rows`. A later change of the struct adds fields with defaults,
 or is a new kind.
 """
 

@@ -27,14 +27,7 @@ from memory_store.cli.failures import EXIT_FAILED, EXIT_NO_KEY
 from memory_store.cli.options import Lent, Serving, Steps
 from memory_store.cli.terminal import EditorWantedError, HereOnly, seen_by
 from memory_store.cli.terminal import Terminal as Seen
-from memory_store.keeper.client import (
-    ASSISTANT,
-    DATABASE_VARIABLE,
-    FINDS,
-    FOLLOWS,
-    READS,
-    WRITES,
-)
+from memory_store.keeper.client import ASSISTANT, DATABASE_VARIABLE, FINDS, FOLLOWS, READS, WRITES
 from memory_store.keeper.frames import EDIT, ERR, EXIT, OUT, PAGE, PERSON, RAW, YOURSELF
 from memory_store.store import MemoryStore
 

@@ -1,11 +1,6 @@
 """The nouns of the store: plain frozen records that travel between the stages."""
 
-from memory_store.records.answers import (
-    ANSWER_BUDGET,
-    ANSWER_SOURCES,
-    Answer,
-    Citation,
-)
+from memory_store.records.answers import ANSWER_BUDGET, ANSWER_SOURCES, Answer, Citation
 from memory_store.records.collections import CollectionInfo
 from memory_store.records.imports import (
     LISTED_IDS,
@@ -17,7 +12,7 @@ from memory_store.records.imports import (
     SourceInfo,
     unheard,
 )
-from memory_store.records.landscape import Landmark, Landscape, LandscapeRegion
+from memory_store.records.landscape import Landscape, LandscapeRegion
 from memory_store.records.links import Linked, MemoryLinks, Related, Unfolded, Unresolved
 from memory_store.records.memories import (
     BY,
@@ -44,19 +39,12 @@ from memory_store.records.request import (
     OPTION_NAMES,
     OPTIONS,
     STATUSES,
-    Option,
     SearchRequest,
     read_request,
     search_request,
     several,
 )
-from memory_store.records.review import (
-    Decision,
-    Review,
-    Reviewed,
-    ReviewedPair,
-    SuggestedTopic,
-)
+from memory_store.records.review import Decision, Review, Reviewed, ReviewedPair, SuggestedTopic
 from memory_store.records.saved_searches import HOLDER, SavedSearch
 from memory_store.records.searches import (
     RESULT_COLUMNS,

@@ -30,18 +30,6 @@ from memory_store.session.opened_vault import OpenVault
 T = TypeVar("T", bound=Struct)
 
 
-def records(
-    vault: OpenVault, kind: Records[T], collections: Collection[str] | None = None
-) -> Iterator[tuple[str, T]]:
-    """``(memory id, record)`` of every living memory that the view may open and that has one.
-
-    ``collections`` are ids (``None``: all). Raises TamperedError.
-    """
-    snapshot = vault.snapshot()
-    for ordinal, record in rows(vault, snapshot, kind, collections):
-        yield snapshot.id(ordinal), record
-
-
 def rows(
     vault: OpenVault,
     snapshot: Snapshot,
@@ -49,7 +37,11 @@ def rows(
     collections: Collection[str] | None = None,
     among: npt.NDArray[np.bool_] | None = None,
 ) -> Iterator[tuple[int, T]]:
-    """The same, by the documents of a snapshot of the vault; ``among`` those (bool [size])."""
+    """``(document, record)`` of every living memory that the view may open and that has one.
+
+    Documents are those of a snapshot of the vault, ``among`` those (bool [size]). ``collections``
+    are ids (``None``: all). Raises TamperedError.
+    """
     for part, extra in parts(vault, snapshot, kind.name, collections):
         wanted = part.alive if among is None else part.alive & among[part.span]
         for row in np.flatnonzero(wanted).tolist():

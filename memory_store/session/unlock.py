@@ -14,13 +14,7 @@ from memory_store.errors import BadInputError, MemoryStoreError, TamperedError
 from memory_store.session.whole_vault import WholeVault
 from memory_store.sqlite import FAILING, FULL, FileAccess, plain_cause, sqlite3
 from memory_store.vault.keyring import ROOT_SETTING, WholeKeyring, root_generation
-from memory_store.vault.opened_slots import (
-    OpenedSlot,
-    is_cheap,
-    open_root,
-    reopened,
-    strengthened,
-)
+from memory_store.vault.opened_slots import OpenedSlot, is_cheap, open_root, reopened, strengthened
 from memory_store.vault.settings import Settings, read_settings, read_vault_id
 from memory_store.vault.slots import OWNER, Secret, list_slots
 from memory_store.vault.storage import Storage

@@ -34,12 +34,7 @@ from memory_store.vault.expansions import Expansions
 from memory_store.vault.keyring import WholeKeyring
 from memory_store.vault.last_seen import accept, begin, remember, rollback_warning
 from memory_store.vault.members import OWNER_ROLE, changed_members
-from memory_store.vault.settings import (
-    CollectionSettings,
-    Settings,
-    read_settings,
-    write_settings,
-)
+from memory_store.vault.settings import CollectionSettings, Settings, read_settings, write_settings
 from memory_store.vault.storage import Storage
 
 if TYPE_CHECKING:

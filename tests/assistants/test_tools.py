@@ -28,11 +28,7 @@ from memory_store.assistants.assistant import Access, Assistant, only
 from memory_store.assistants.server import tool as server_tool
 from memory_store.assistants.tools import TOOLS, call, tools_of
 from memory_store.errors import BadInputError, MemoryStoreError
-from memory_store.records import (
-    MemoryChange,
-    MemoryDraft,
-    SearchRequest,
-)
+from memory_store.records import MemoryChange, MemoryDraft, SearchRequest
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 from memory_store.text import token_count

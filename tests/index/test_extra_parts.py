@@ -14,7 +14,9 @@ from memory_store.index.kinds import KINDS
 from memory_store.records import Memory
 from memory_store.scopes import NOTHING, Limits, Scope
 from memory_store.session.entries import RECORDS, Analysed
-from memory_store.session.extras import record_of, records
+from memory_store.session.extras import record_of
+from memory_store.session.extras import rows as records
+from memory_store.session.opened_vault import OpenVault
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 
@@ -45,9 +47,6 @@ def _no_other_kind(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def kind(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """The one kind that the vault knows once this is called."""
-    for known in (KINDS, RECORDS):
-        for name in list(known):
-            monkeypatch.delitem(known, name)
 
     def added() -> None:
         monkeypatch.setitem(KINDS, SHOUTED.name, SHOUTED)
@@ -66,7 +65,12 @@ def filled(store: MemoryStore, kind: Callable[[], None]) -> MemoryStore:
 
 
 def said(store: MemoryStore) -> dict[str, list[str]]:
-    return {memory: record.words for memory, record in records(store._opened.vault, SHOUTED)}
+    return {memory: record.words for memory, record in found(store._opened.vault)}
+
+
+def found(vault: OpenVault) -> list[tuple[str, Shouted]]:
+    snapshot = vault.snapshot()
+    return [(snapshot.id(place), one) for place, one in records(vault, snapshot, SHOUTED)]
 
 
 def rows(store: MemoryStore, query: str = PARTS) -> int:
@@ -123,9 +127,9 @@ def test_a_view_reads_the_records_of_what_it_may_open(filled: MemoryStore) -> No
     names = {name: one for one, name in filled.collections.names().items()}
     work = Scope.of([names["work"]])
     vault = filled._opened.vault
-    assert len(list(records(vault.limited_to(Limits(work)), SHOUTED))) == 1
+    assert len(found(vault.limited_to(Limits(work)))) == 1
     searching = vault.limited_to(Limits(work, readable=NOTHING))
-    assert list(records(searching, SHOUTED)) == []
+    assert found(searching) == []
     assert record_of(searching, SHOUTED, next(iter(said(filled)))) is None
 
 

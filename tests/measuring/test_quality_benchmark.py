@@ -16,13 +16,7 @@ from benchmarks import quality, switches, tuning
 from benchmarks.development_sets import DevelopmentSet, Gate, development_sets, set_names, tidy
 from benchmarks.gates import Figures, Reranking, failures
 from benchmarks.sealed import SealedPart
-from memory_store.evaluation import (
-    Estimate,
-    compare,
-    evaluate,
-    fusion_fit,
-    one_evaluation_folder,
-)
+from memory_store.evaluation import Estimate, compare, evaluate, fusion_fit, one_evaluation_folder
 from memory_store.search.fusion.evidence import FEATURES
 from memory_store.search.fusion.learned import USUAL, column, numbers_for
 from memory_store.search.recipes import DEFAULT, recipe_named

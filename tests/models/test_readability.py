@@ -3,12 +3,7 @@
 import pytest
 
 from memory_store.models.embedder import load_embedder
-from memory_store.models.readability import (
-    knows,
-    readability,
-    readability_in,
-    readability_of,
-)
+from memory_store.models.readability import knows, readability, readability_in, readability_of
 
 
 @pytest.mark.parametrize("language", ["en", "de", "es", "pl", "vi"])

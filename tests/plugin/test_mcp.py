@@ -20,13 +20,7 @@ from datasette_hybrid.requests.admission import writing
 from memory_store.store import MemoryStore
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "assistants"))  # injections
-from injections import (
-    CANARY,
-    INJECTIONS,
-    calls_of_every_tool,
-    hostile_drafts,
-    outside_data,
-)
+from injections import CANARY, INJECTIONS, calls_of_every_tool, hostile_drafts, outside_data
 
 from .conftest import ALLOW, ONE, THREE, Filled, Serve, Served, plain_datasette
 

@@ -16,18 +16,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from doors import (
-    IS_NEXT,
-    LEAK,
-    MEMORIES,
-    PUBLIC,
-    STRANGERS,
-    TOLD,
-    House,
-    house,
-    sql,
-    table,
-)
+from doors import IS_NEXT, LEAK, MEMORIES, PUBLIC, STRANGERS, TOLD, House, house, sql, table
 
 FIRST = "limit 1"
 HEAD = "select id, head, created from memories"

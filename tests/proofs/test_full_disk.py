@@ -18,17 +18,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from counts import counted
-from disks import (
-    FAILING,
-    FULL,
-    NOTES,
-    POINTS,
-    Disk,
-    Scene,
-    refused,
-    unharmed,
-    used,
-)
+from disks import FAILING, FULL, NOTES, POINTS, Disk, Scene, refused, unharmed, used
 from plugin.conftest import Filled, Serve, Served
 
 from memory_store.actions.export import export_markdown, export_ndjson_folder

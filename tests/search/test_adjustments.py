@@ -10,11 +10,7 @@ from memory_store.records import Memory
 from memory_store.search.adjustments import adjust
 from memory_store.search.candidates import Candidate, Scored
 from memory_store.search.recipes import DEFAULT, GNO, GNOSIS, Recipe
-from memory_store.search.reranking.cross_encoder import (
-    in_fusion_order,
-    sigmoid,
-    synthetic_score,
-)
+from memory_store.search.reranking.cross_encoder import in_fusion_order, sigmoid, synthetic_score
 
 
 def candidate(number: int = 0, type_: str = "fact", share: float = 0.5) -> Candidate:

@@ -13,13 +13,7 @@ from hypothesis import strategies as st
 
 from memory_store.text.language import LANGUAGES, STOP_WORDS
 from memory_store.text.tokens import ANALYSER_VERSION, forget_words, is_stop_word, term, terms
-from memory_store.text.words import (
-    UNSPACED,
-    marks_inside,
-    query_words,
-    simple_pattern,
-    words,
-)
+from memory_store.text.words import UNSPACED, marks_inside, query_words, simple_pattern, words
 
 prose = st.text(
     st.one_of(

@@ -32,7 +32,7 @@ from memory_store.vault.storage import Storage
 from memory_store.vault.storage.postgres_link import let_go
 from memory_store.vault.storage.postgres_schema import COLUMNS
 from memory_store.vault.storage.segment_cache import SegmentCache
-from memory_store.vault.storage.transfer import TABLES, copy_vault, count
+from memory_store.vault.storage.transfer import TABLES, copy_vault
 
 Make = Callable[..., MemoryStore]
 WORDS = ["heron", "weir", "lease", "mill", "river", "garden", "winter", "boat", "ledger", "kestrel"]
@@ -241,7 +241,11 @@ def test_a_copy_that_was_stopped_goes_on_where_it_was_and_takes_what_was_written
     assert copied.resumed > 120  # 60 memories, 60 bodies, and topics
     assert copied.rows["memories"] == 60
     with closing(Storage.open(there)) as one, closing(Storage.open(store.path)) as other:
-        assert [count(one, table) for table in TABLES] == [count(other, table) for table in TABLES]
+        for table in TABLES:
+            if one.engine.has(table) or other.engine.has(table):
+                count = f"select count(*) from {table}"
+                here, beside = (at.engine.execute(count).fetchone()[0] for at in (one, other))
+                assert here == beside, table
 
 
 def test_a_vault_is_lived_in(on_server: MemoryStore, key_file: Path) -> None:

@@ -15,11 +15,7 @@ from memory_store.sqlite import FileAccess, connect
 from memory_store.store import MemoryStore
 from memory_store.vault.keyring import WholeKeyring
 from memory_store.vault.opened_slots import open_root
-from memory_store.vault.rows import (
-    Origin,
-    insert_memories,
-    open_memories,
-)
+from memory_store.vault.rows import Origin, insert_memories, open_memories
 from memory_store.vault.settings import read_settings, read_vault_id
 from memory_store.vault.slots import KEY_FILE, Secret
 from memory_store.vault.storage import Storage

@@ -6,12 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from memory_store.importing.converters.document import (
-    Document,
-    LeftOutError,
-    UnreadableError,
-    tidy,
-)
+from memory_store.importing.converters.document import Document, LeftOutError, UnreadableError, tidy
 
 MOST_OUTPUT = 2_000  # characters of one output: a log is no note
 

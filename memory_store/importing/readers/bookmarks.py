@@ -13,14 +13,7 @@ from memory_store.importing.readers import csv
 from memory_store.importing.readers.documents import converted
 from memory_store.importing.readers.export_fields import kept, moment, topics_of
 from memory_store.importing.readers.rows import broken_row
-from memory_store.importing.source_file import (
-    Broken,
-    Item,
-    Limits,
-    Reader,
-    Skip,
-    SourceFile,
-)
+from memory_store.importing.source_file import Broken, Item, Limits, Reader, Skip, SourceFile
 from memory_store.records import MemoryDraft
 
 TYPE = "bookmark"

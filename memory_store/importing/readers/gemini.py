@@ -22,14 +22,7 @@ from memory_store.importing.readers import documents
 from memory_store.importing.readers.conversations import Turn, talk
 from memory_store.importing.readers.documents import converted, page_text, require
 from memory_store.importing.readers.export_fields import kept, moment, objects
-from memory_store.importing.source_file import (
-    LIMITS,
-    Item,
-    Limits,
-    Reader,
-    Skip,
-    SourceFile,
-)
+from memory_store.importing.source_file import LIMITS, Item, Limits, Reader, Skip, SourceFile
 from memory_store.records import MemoryDraft
 
 GEMINI = "Gemini"

@@ -286,13 +286,6 @@ class _Filling:
         raise StorageError(f"the copy's rows of {table} are not those of the vault; copy it again")
 
 
-def count(storage: Storage, table: str) -> int:
-    """How many rows a table has."""
-    if not storage.engine.has(table):
-        return 0
-    return int(storage.engine.execute(f"select count(*) from {table}").fetchone()[0])
-
-
 def _parts(
     storage: Storage, table: str, columns: Sequence[str], most: int
 ) -> Iterator[list[tuple[Any, ...]]]:
