@@ -378,6 +378,10 @@ class TestLimits:
             ({"recipe": "google"}, "recipe"),
             ({"mode": "psychic"}, "mode"),
             ({"language": "python"}, "language"),
+            ({"mode": "\ud800"}, "mode"),  # half a character
+            ({"status": "\ud800"}, "status"),
+            ({"limit": "\ud800"}, "limit"),
+            ({"sealed": "\ud800"}, "sealed"),
             ({"continue_": "not a token"}, "continue"),
             ({"sealed": True, "meta": (("a", "b"),)}, "meta"),
             ({"sealed": True, "mode": "literal"}, "sealed"),
