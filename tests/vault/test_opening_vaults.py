@@ -352,5 +352,5 @@ def test_a_page_that_cannot_be_read_is_named_by_verify_and_a_file_cut_short_asks
     with MemoryStore.open(store.path, key_file=key_file) as opened:
         assert opened.verify()["failures"][0].startswith("database: SQLite says: ")
     store.path.write_bytes(whole[: size * 4])
-    with pytest.raises(StorageError, match="put back a backup$"):
+    with pytest.raises(StorageError, match=r"put back a backup$"):
         MemoryStore.open(store.path, key_file=key_file)
