@@ -452,6 +452,15 @@ def test_a_preview_ends_after_a_sentence_or_an_item_not_with_a_number_or_a_headi
         store.delete(added.id, now=True)
 
 
+def test_a_preview_of_a_table_begins_with_a_row(store: MemoryStore) -> None:
+    rows = [f"| sign{number:02} | {'what it stands for ' * 2}|" for number in range(30)]
+    rows[20] = "| sign20 | a lighthouse that no longer shines, beside the harbour |"
+    store.add("Signs\n\n| Sign | Meaning |\n| --- | --- |\n" + "\n".join(rows))
+    (row,) = store.search("lighthouse", mode="keyword").rows
+    assert row.preview.startswith("| sign")
+    assert "lighthouse" in row.preview
+
+
 def test_a_preview_of_mail_begins_with_the_message_or_where_its_head_answers(
     store: MemoryStore,
 ) -> None:
