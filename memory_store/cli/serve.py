@@ -54,7 +54,7 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
     from memory_store.key_lookup import keyring_may_open
     from memory_store.vault.storage.schema import check_is_vault
 
-    check_is_vault(database)
+    access = check_is_vault(database)
     options: dict[str, Any] = {}
     if key_file is not None:
         from memory_store.key_files import checked_key_file
@@ -65,6 +65,8 @@ def serve(database: Path, port: int | None, no_browser: bool, key_file: Path | N
     name, files = database.stem, [str(database)]
     if isinstance(database, Address):
         options["storage"], files = {"$env": _in_environment(database)}, []
+    elif access.read_only and not os.access(database.parent, os.W_OK):  # else it does not start
+        files.insert(0, "--immutable")
     arguments = ["serve", *files, "--root", "--host", HERE]
     port = _free_port(port)
     arguments += ["--port", str(port), *([] if no_browser else ["--open"])]

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +199,19 @@ def test_a_server_reads_there_too(vault: Vault, place: str, left: str, tmp_path:
         assert added[0] == (503 if place in (FULL, NO_GROWTH) else 403)
         cause = "immutable" if way == "immutable" else REFUSALS[place].rpartition(": ")[2]
         assert cause in added[1]
+
+
+def test_the_command_that_serves_starts_in_a_folder_that_may_not_be_written(
+    vault: Vault, tmp_path: Path
+) -> None:
+    with frozen(vault.path, FOLDER_ONLY, tmp_path / "there") as there:
+        arguments = ["serve", "--no-browser", str(there.path), "--key-file", str(vault.key_file)]
+        command = [*there.before, sys.executable, "-u", "-m", "memory_store", *arguments]
+        with subprocess.Popen(command, stdout=-1, stderr=subprocess.STDOUT, text=True) as server:
+            assert server.stdout is not None
+            said = [*takewhile(lambda line: "running on" not in line, server.stdout)]
+            server.terminate()
+    assert any("token=" in line for line in said), said
 
 
 READER = """
