@@ -342,15 +342,3 @@ class TestSurfaces:
         unknown = run(main, [*arguments, NO_ASKER])
         assert unknown.exit_code == 2
         assert "like: there is no memory" in unknown.output
-
-    def test_sql_takes_it_with_an_empty_query(self, garden: MemoryStore) -> None:
-        import sqlite3
-
-        from memory_store.access import KEY_HOLDER
-        from memory_store.sql.functions import StoreAndGrants, register
-
-        connection = sqlite3.connect(":memory:")
-        register(connection, lambda _: StoreAndGrants(garden, KEY_HOLDER))
-        options = json.dumps({"like": id_of(garden, "slugs"), "limit": 1})
-        (answer,) = connection.execute("select hybrid_search('', ?)", [options]).fetchone()
-        assert [row["ref"] for row in json.loads(answer)] == ["copper"]
