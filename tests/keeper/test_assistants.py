@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from keeping_open import KeptOpen, by_keeper, start, until
+from own_process import ended
 
 from memory_store.assistants.clients import entry_for
 from memory_store.cli import main
@@ -96,12 +97,7 @@ async def test_read_only_and_collections_hold(kept: KeptOpen) -> None:
 
 
 def test_a_collection_that_is_not_there_is_said_as_without_a_keeper(kept: KeptOpen) -> None:
-    done = subprocess.run(
-        [*STARTS, str(kept.path), "--collection", "nonsense"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
+    done = ended(*STARTS, str(kept.path), "--collection", "nonsense", stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stdout) == (2, "")
     assert "there is none named 'nonsense'" in done.stderr
 
