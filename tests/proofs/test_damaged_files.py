@@ -283,7 +283,7 @@ def make_torn(folder: Path, kept: Kept, model: Path) -> Torn:
             whole = Torn(kept.file, log.read_bytes(), 0, kept.page, states, ("", b""))
             done = whole.commits((len(whole.log) - WAL_HEADER) // whole.frame)
             states += [(before, texts)] * (done - len(states)) + [(texts, texts)]
-    (seen,) = (folder / "private" / "state" / "last-seen").iterdir()
+    (seen,) = (folder / "state" / "last-seen").iterdir()
     frames = (len(whole.log) - WAL_HEADER) // whole.frame
     return replace(whole, frames=frames, last_seen=(seen.name, seen.read_bytes()))
 
