@@ -19,6 +19,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 
+import click
 from datasette.utils import StartupError
 
 from memory_store.errors import BadInputError
@@ -93,6 +94,10 @@ class DatabaseSettings:
         return self.allow.get(action, ROOT_ONLY)
 
 
+class CannotStartError(StartupError, click.ClickException):  # type: ignore[misc]
+    """Why Datasette cannot start: a line on the terminal. The 0.65 line would show a traceback."""
+
+
 class _RefusedError(Exception):
     """What is wrong with the configuration. Its traceback's frames may hold a secret."""
 
@@ -100,19 +105,19 @@ class _RefusedError(Exception):
 def read(datasette: Any) -> dict[str, DatabaseSettings]:
     """Settings per database named in the configuration.
 
-    Raises ``StartupError`` naming the option that is unknown, malformed or a literal secret.
+    Raises CannotStartError naming the option that is unknown, malformed or a literal secret.
     """
     try:
         return _read(datasette)
     except _RefusedError as refusal:
         problem = f"datasette-hybrid: databases: {refusal}"
-    raise StartupError(problem)
+    raise CannotStartError(problem)
 
 
 def proxies(datasette: Any) -> Proxies:
     """The networks of the proxies whose ``X-Forwarded-For`` is believed; none unless configured.
 
-    Raises ``StartupError``.
+    Raises CannotStartError.
     """
     given = compat.configuration(datasette).get("proxies") or []
     given = [given] if isinstance(given, str) else given
@@ -121,7 +126,7 @@ def proxies(datasette: Any) -> Proxies:
         try:
             found.append(UNIX if one == UNIX else ip_network(one if isinstance(one, str) else ""))
         except ValueError:
-            raise StartupError(
+            raise CannotStartError(
                 "datasette-hybrid: proxies: a list of addresses expected, such as [127.0.0.1, "
                 "10.0.0.0/8], with unix for a proxy that uses a Unix socket"
             ) from None

@@ -61,7 +61,7 @@ async def landscape_page(datasette: Any, request: Any) -> Response:
     return await render(datasette, request, "hybrid_landscape.html", context, vault=vault)
 
 
-@endpoint("GET", "HEAD")
+@endpoint("GET", "HEAD", takes=("as_of",))
 async def landscape_json(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/landscape.json``."""
     _, found = await _landscape(datasette, request)

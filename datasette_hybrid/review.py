@@ -81,7 +81,7 @@ async def _decide(datasette: Any, request: Any) -> Response:
     return seeing_other(datasette, request, address, SAID[decision.do])
 
 
-@endpoint("GET", "HEAD", "POST")
+@endpoint("GET", "HEAD", "POST", takes=("limit",))
 async def review_json(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/review.json``; ``POST`` of ``{"do": …}`` decides."""
     if request.method == "POST":

@@ -228,7 +228,7 @@ CAUSES = (
         "nothing could be written when this program opened it; with room on the disk and the right "
         "to write, start the program again",
     ),
-    ("malformed", "the file is damaged; memory-store verify says where"),
+    ("malformed", "the file is damaged: put back a backup; memory-store verify says where"),
     ("not a database", "the file is damaged: it is no SQLite database any more"),
     ("could not decode", "the file is damaged: a text in it is none"),
     ("is locked", "another program has been writing to it for too long"),

@@ -83,7 +83,7 @@ async def audit_page(datasette: Any, request: Any) -> Response:
     return await render(datasette, request, "hybrid_audit.html", context, status, vault=vault)
 
 
-@endpoint("GET", "HEAD")
+@endpoint("GET", "HEAD", takes=(*FILTERS, "limit", "before"))
 async def audit_json(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/audit.json``: newest first, a page at a time, with the totals of all."""
     vault, _ = await questions.vault_for(datasette, request, "audit")
@@ -103,7 +103,7 @@ async def audit_json(datasette: Any, request: Any) -> Response:
     )
 
 
-@endpoint("GET", "HEAD")
+@endpoint("GET", "HEAD", takes=FILTERS)
 async def audit_csv(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/audit.csv``: every event asked for, oldest first."""
     vault, _ = await questions.vault_for(datasette, request, "audit")
@@ -133,7 +133,7 @@ async def _trail(vault: Vault, given: Mapping[str, Any]) -> Trail:
 
 
 def _links(given: Mapping[str, Any], path: str, following: int | None) -> dict[str, str | None]:
-    pairs = [(name, last(given, name)) for name in (*FILTERS, "limit") if last(given, name)]
+    pairs = [(name, last(given, name)) for name in FILTERS if last(given, name)]
     asked = f"?{urlencode(pairs)}" if pairs else ""
     older = f"{path}?{urlencode([*pairs, ('before', following)])}"
     return {

@@ -31,7 +31,7 @@ def _asks(
 ) -> View:
     """An endpoint for one of the questions about code, with parameters of these ``names``."""
 
-    @endpoint("GET", "HEAD")
+    @endpoint("GET", "HEAD", takes=names)
     async def asked(datasette: Any, request: Any) -> Response:
         given = {**usual, **_given(request, *names, needs=needs)}
         vault, grants = await questions.vault_for(datasette, request, "decrypt")
@@ -45,7 +45,6 @@ def _given(request: Any, *names: str, needs: str = "") -> Given:
     """The parameters of a question by name. Raises BadInputError naming the one that is wrong."""
     given: Given = {}
     sent = {name: said for name, said in questions.arguments(request).items() if said[-1]}
-    questions.refuse_unknown(sent, *names)
     for name in names:
         if said := sent.get(name):
             given[name] = said if name == "collection" else _read(name, said[-1].strip())

@@ -32,8 +32,9 @@ from ..vaults.vault import Vault
 from . import posted
 
 ETAG = re.compile(r'(?:W/)?"(\d{1,18})"')
-LIST_FILTERS = frozenset(
-    {"collection", "type", "topic", "status", "since", "until", "as_of", "superseded", "by"}
+LIST_FILTERS = (
+    *("collection", "type", "topic", "status"),
+    *("since", "until", "as_of", "superseded", "by"),
 )
 SEALED = frozenset({"as_of", "superseded", "by"})
 """Filters by what is sealed in every vault: for those who may read."""
@@ -44,7 +45,7 @@ Row = dict[str, Any]
 Answer = TypeVar("Answer")
 
 
-@endpoint("GET", "HEAD", "POST")
+@endpoint("GET", "HEAD", "POST", takes=LIST_FILTERS)
 async def memories(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/memories.json``: a list, newest first; or new memories, one or many."""
     if request.method == "POST":
@@ -76,12 +77,9 @@ async def memories(datasette: Any, request: Any) -> Response:
 def _filters(given: Mapping[str, list[str]]) -> dict[str, Any]:
     """The filters of a list. Raises :class:`BadInputError`."""
     filters: dict[str, Any] = {}
-    for name in given:
-        if not name.startswith("_"):
-            if name not in LIST_FILTERS:
-                raise BadInputError(f"{name}: a list has no such filter", name)
-            if said := values(given, name):
-                filters[name] = said if name in SEVERAL else said[-1]
+    for name in LIST_FILTERS:
+        if said := values(given, name):
+            filters[name] = said if name in SEVERAL else said[-1]
     if "superseded" in filters:
         filters["superseded"] = OPTIONS["superseded"].plain(filters["superseded"], loose=True)
         if type(filters["superseded"]) is not bool:
@@ -137,6 +135,7 @@ def _place(given: Mapping[str, list[str]]) -> tuple[str, str] | None:
 
 
 async def _add(datasette: Any, request: Any) -> Response:
+    questions.refuse_unknown(questions.arguments(request))
     vault, grants = await questions.vault_for(datasette, request, "write")
     rows, alone = posted.rows_of(await _posted(request))
 
@@ -179,7 +178,7 @@ async def _written(
         return await _conflict(error, vault, grants, [one.id for one in changes], rows, alone)
 
 
-@endpoint("GET", "HEAD", "PATCH", "DELETE")
+@endpoint("GET", "HEAD", "PATCH", "DELETE", takes=("as_of",))
 async def memory(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/memories/{id}.json``."""
     if request.method == "PATCH":
@@ -192,9 +191,7 @@ async def memory(datasette: Any, request: Any) -> Response:
         return gone if isinstance(gone, Response) else answer({"ok": True})
     vault, grants = await questions.vault_for(datasette, request, "search", "decrypt", any_of=True)
 
-    given = questions.arguments(request)
-    questions.refuse_unknown(given, "as_of")
-    as_of = last(given, "as_of")
+    as_of = last(questions.arguments(request), "as_of")
     if as_of and not grants.decrypt:
         raise Forbidden("as_of: how long a memory is valid needs the permission hybrid-decrypt")
 

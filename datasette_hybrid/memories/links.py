@@ -37,14 +37,12 @@ async def links(datasette: Any, request: Any) -> Response:
     return answer({"ok": True, **found.as_dict()})
 
 
-@endpoint("GET", "HEAD")
+@endpoint("GET", "HEAD", takes=("limit",))
 async def related(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/memories/{id}/related.json``."""
     vault, grants = await questions.vault_for(datasette, request, "search", "decrypt")
     memory = named_id(request)
-    given = questions.arguments(request)
-    questions.refuse_unknown(given, "limit")
-    limit = whole(given, "limit", NEAR, least=1, most=MOST)
+    limit = whole(questions.arguments(request), "limit", NEAR, least=1, most=MOST)
     found = await work.run(lambda: near(vault, grants, memory, limit))
     return answer({"ok": True, "rows": [one.as_dict() for one in found]})
 

@@ -116,7 +116,7 @@ async def empty(datasette: Any, request: Any) -> Response:
     return seeing_other(datasette, request, path, f"{gone} erased for good.")
 
 
-@endpoint("GET", "HEAD")
+@endpoint("GET", "HEAD", takes=("memory",))
 async def trash_json(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/trash.json``, newest first; with ``memory``, its versions and texts."""
     vault, grants = await questions.vault_for(datasette, request, "decrypt")

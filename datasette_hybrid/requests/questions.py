@@ -190,8 +190,8 @@ def refuse_unknown(given: Iterable[str], *known: str) -> None:
     is never taken for one that was left out. One with an underscore in front is Datasette's."""
     for name in given:
         if name not in known and not name.startswith("_"):
-            names = ", ".join(known)
-            raise BadInputError(f"{name}: there is no such parameter here; known: {names}", name)
+            names = f"; known: {', '.join(known)}" if known else ""
+            raise BadInputError(f"{name}: there is no such parameter here{names}", name)
 
 
 async def form_fields(request: Any, limit: int) -> dict[str, list[str]]:

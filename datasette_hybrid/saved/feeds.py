@@ -52,7 +52,7 @@ class Feed:
         self.reason, self.status, self.updated = "", 200, ""
 
 
-@endpoint("GET", "HEAD")
+@endpoint("GET", "HEAD", takes=None)
 async def feed(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/feeds/{id}.atom`` and ``.json``."""
     token = _token(request)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import wraps
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -44,8 +44,11 @@ FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "�
 View = Callable[[Any, Any], Awaitable[Response]]
 
 
-def endpoint(*methods: str) -> Callable[[View], View]:
-    """Make a view answer in JSON whatever happens, and only to the given methods."""
+def endpoint(*methods: str, takes: Collection[str] | None = ()) -> Callable[[View], View]:
+    """Make a view answer in JSON whatever happens, and only to the given methods.
+
+    ``takes`` are the parameters that its address may have; None: the view refuses the others.
+    """
 
     def decorate(view: View) -> View:
         @wraps(view)
@@ -54,6 +57,8 @@ def endpoint(*methods: str) -> Callable[[View], View]:
                 message = f"{request.method} is not possible here"
                 return refusal(message, 405, headers={"Allow": ", ".join(methods)})
             try:
+                if takes is not None:
+                    questions.refuse_unknown(questions.arguments(request), *takes)
                 return await view(datasette, request)
             except questions.REFUSALS as error:
                 return refused(error)
@@ -76,7 +81,7 @@ def refused(error: Exception) -> Response:
     return refusal(str(error), status, extra, headers)
 
 
-@endpoint("GET", "HEAD", "POST")
+@endpoint("GET", "HEAD", "POST", takes=None)
 async def search(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid.json``."""
     vault, grants = await questions.vault_for(datasette, request, "search")
@@ -95,7 +100,7 @@ async def search(datasette: Any, request: Any) -> Response:
     return answer(data)
 
 
-@endpoint("GET", "HEAD", "POST")
+@endpoint("GET", "HEAD", "POST", takes=None)
 async def search_csv(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid.csv``: the same rows with the SQL columns."""
     vault, grants = await questions.vault_for(datasette, request, "search")
@@ -130,7 +135,7 @@ def compact(response: SearchResponse, rows: Iterable[Mapping[str, Any]]) -> list
     return [results, response.counts, [list(pair) for pair in response.topics.items()]]
 
 
-@endpoint("GET", "HEAD", "POST", "PATCH", "DELETE")
+@endpoint("GET", "HEAD", "POST", "PATCH", "DELETE", takes=None)
 async def nowhere(datasette: Any, request: Any) -> Response:
     """Any other address below the search page that ends in ``.json``."""
     raise NotFound("there is no such address")

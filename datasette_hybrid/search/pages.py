@@ -33,7 +33,7 @@ from . import facets, forms, result_views
 from .addresses import Asked, changed
 from .explanation import slopes, why_view
 from .neighbours import keep_order
-from .understood import examples, mode_examples, understood
+from .understood import asks_words, examples, mode_examples, understood
 from .welcome import welcome
 
 PER_VAULT = 5  # results of each database on the page across all of them
@@ -211,6 +211,7 @@ async def _answered(
         "how_many": facets.how_many(response, given),
         "holding": facets.holding(response),
         "understood": understood(response.query, response.mode, asked.mode),
+        "asks_words": asks_words(response.query, response.mode),
         "continued": forms.last(given, "continue"),
         **result_views.remarks(response, grants),
         "facets": facets.facets(response, given, addresses),

@@ -14,7 +14,7 @@ from memory_store.records import TYPES, SearchRequest
 from .addresses import address
 from .forms import BEST_FOR, Choice
 
-LITERAL = "literal"
+LITERAL, STRUCTURAL = "literal", "structural"
 MOST_CHARACTERS = 60  # of one part; a pasted page is not repeated
 
 
@@ -72,6 +72,14 @@ def understood(query: str, mode: str, asked: str) -> list[str]:
     ]
     words = len(parsed.words) - sum(len(phrase.words) for phrase in parsed.required)
     return [_counted(words, "word"), *parts] if parts and words > 0 else parts
+
+
+def asks_words(query: str, mode: str) -> bool:
+    """Whether a search is for words: no pattern, and more than filters."""
+    try:
+        return mode not in (LITERAL, STRUCTURAL) and bool(parse(SearchRequest(query)).words)
+    except BadInputError:  # no query: a search for what is like a memory
+        return False
 
 
 def _counted(number: int, noun: str) -> str:

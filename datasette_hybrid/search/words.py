@@ -66,7 +66,7 @@ def _terms(query: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*phrases, *words)))
 
 
-@endpoint("GET", "HEAD", "POST")
+@endpoint("GET", "HEAD", "POST", takes=None)
 async def exists(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/exists.json``: each ``term``, of a ``collection``, spelled ``exact``-ly."""
     vault, grants = await questions.vault_for(datasette, request, "search")
@@ -80,7 +80,7 @@ async def exists(datasette: Any, request: Any) -> Response:
     return await _rows(vault, grants, lambda store: access.exists(store, grants, asked))
 
 
-@endpoint("GET", "HEAD", "POST")
+@endpoint("GET", "HEAD", "POST", takes=None)
 async def words(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid/words.json``: the words that begin with ``prefix``."""
     vault, grants = await questions.vault_for(datasette, request, "search", "decrypt")

@@ -73,12 +73,13 @@ async def import_page(datasette: Any, request: Any) -> Response:
     return await render(datasette, request, "hybrid_import.html", context, status, vault=vault)
 
 
-@endpoint("POST")
+@endpoint("POST", takes=("name", *FIELDS))
 async def import_json(datasette: Any, request: Any) -> Response:
     """``POST /{db}/-/hybrid/import.json``: a multipart form, or one file and its ``name``."""
     vault, _ = await questions.vault_now(datasette, request, "write")
     with jobs_of(datasette).receiving(vault):
         upload = await _received(request)
+        questions.refuse_unknown(upload.fields, "name", *FIELDS, "csrftoken")
         job = await _begin(datasette, request, upload)
     path = f"{hybrid_path(datasette, vault.database)}/import/{job.name}.json"
     url = absolute_url(datasette, request, path)

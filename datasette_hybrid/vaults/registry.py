@@ -14,7 +14,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from datasette.database import Database
-from datasette.utils import StartupError
 
 from memory_store import host
 from memory_store.errors import MemoryStoreError, NotAVaultError
@@ -56,7 +55,7 @@ class Vaults:
     def attach(self) -> None:
         """Give each vault that is no file a database of Datasette's: its functions and pages are
         reached by that name, and its tables hold what stands in clear. They are in memory, where
-        the system has a folder there. Raises ``StartupError`` where a file has the name.
+        the system has a folder there. Raises CannotStartError where a file has the name.
         """
         datasette = self._datasette()
         assert datasette is not None
@@ -64,7 +63,7 @@ class Vaults:
             if settings.storage is None:
                 continue
             if name in datasette.databases:
-                raise StartupError(
+                raise configuration.CannotStartError(
                     f"datasette-hybrid: databases: {name}: storage: Datasette serves another "
                     "database of that name: give one of them another"
                 )

@@ -52,7 +52,7 @@ def exists(
     names or ids (none: all). Raises BadInputError for a term without a word, and NotFoundError.
     """
     if not terms or len(terms) > MOST_TERMS:
-        raise BadInputError(f"term: give 1 to {MOST_TERMS} of them", "term")
+        raise BadInputError(f"term: give 1 to {MOST_TERMS} words, or words in quotes", "term")
     index = _WordIndex(opened, collection_ids(opened.vault, collections), exact=exact)
     return [index.find(term) for term in terms]
 

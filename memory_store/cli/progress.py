@@ -24,6 +24,7 @@ LOG_SECONDS = 10.0  # between two lines where stderr is no terminal; short comma
 BAR_CELLS = 16
 STOP_IT = "Stop it at any moment (Ctrl-C): memory-store reindex goes on."
 KEPT_OPEN = "You need not wait (Ctrl-C): the process that keeps the vault open goes on."
+SLOWEST_SAID = 0.05  # steps in a second: fewer would read 0.0/s; the time left says it then
 KEPT = "What was done is kept. To go on"
 MANY_FILES = 64  # those of one batch; fewer are embedded in seconds
 
@@ -156,7 +157,8 @@ def progress_line(
 def _figures(done: int, total: int | None, rate: float | None, left: float | None = None) -> str:
     parts = [f"{done:,} of {total:,}" if total else f"{done:,}"]
     if rate:
-        parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
+        if rate >= SLOWEST_SAID:
+            parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
         if total and done < total:
             parts.append(f"{_span((total - done) / rate if left is None else left)} left")
     return " · ".join(parts)

@@ -19,7 +19,7 @@ from msgspec import Meta, Struct, field
 
 from memory_store.errors import BadInputError, together
 from memory_store.records.memories import BY, TYPES
-from memory_store.text.canonical import canonical_text
+from memory_store.text.canonical import canonical_text, whole_characters
 
 Mode = Literal["hybrid", "keyword", "vector", "literal", "structural", "auto"]
 Status = Literal["open", "done", "all"]
@@ -218,6 +218,8 @@ class Option(Struct, frozen=True):
             value = value[-1] if value else None
         if value == "":
             return None
+        if isinstance(value, str):
+            value = whole_characters(value)  # msgspec cannot quote half a character in a refusal
         if loose and isinstance(value, str) and self.kind is not str:
             return _read(self.kind, value.strip())
         if self.kind is bool and type(value) is int and value in (0, 1):

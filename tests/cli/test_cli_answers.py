@@ -232,6 +232,7 @@ def test_a_bar_is_always_ten_cells(score: float) -> None:
         ),
         (("evil\x1b[2J.md", 3, None, None), "3 · evil[2J.md"),
         (("long.md", 1, 10, 0.5, 400.0), "█▋·············· 1 of 10 · 0.5/s · 7 min left · long.md"),
+        (("long.md", 1, 10, 0.04, 400.0), "█▋·············· 1 of 10 · 7 min left · long.md"),
         (("", 10, 10, 2.5), "████████████████ 10 of 10 · 2.5/s"),
     ],
 )

@@ -424,6 +424,18 @@ def test_where_data_is_to_be_saved_nothing_is_asked_ahead(open_address: str, bro
         assert asked == []
 
 
+def test_a_phone_shows_the_last_word_of_a_preview_whole(
+    filled: Filled, tmp_path: Path, browser: Any
+) -> None:
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        store.add("The pelicans rested near the boathouse until evening came. " * 50)
+    with serving(*configured(filled, tmp_path)) as base, opened(browser, PHONE) as page:
+        page.goto(f"{base}{NOTES}?q=pelicans")
+        preview = page.locator(".hy-preview").first
+        assert preview.evaluate("shown => shown.scrollHeight <= shown.clientHeight")
+        assert preview.inner_text().endswith(" …")
+
+
 def test_any_script_and_any_length_fits(filled: Filled, tmp_path: Path, browser: Any) -> None:
     with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
         store.add(f"{'unbroken' * 60} tomato 🍅", title="W" * 200, topics=("x" * 120,))

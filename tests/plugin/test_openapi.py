@@ -12,7 +12,7 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 from referencing import Registry, Resource
 
 from datasette_hybrid.openapi import description as openapi
-from datasette_hybrid.openapi.operations import OPERATIONS
+from datasette_hybrid.openapi.operations import OPERATIONS, Operation
 from datasette_hybrid.serving import routes
 from memory_store.records import OPTION_NAMES, RESULT_COLUMNS, Memory
 
@@ -145,3 +145,16 @@ async def test_an_empty_version_is_refused_rather_than_taken_for_any(served: Ser
     refused = await served.by("root").send("DELETE", address, None, headers=token)
     assert (refused.status_code, refused.json()["parameter"]) == (400, "If-Match")
     assert (await served.by("root").get(address)).status_code == 200
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
+async def test_every_address_refuses_a_parameter_that_it_does_not_know(
+    served: Served, operation: Operation
+) -> None:
+    named = {"{database}": "notes", "{id}": ONE, "{job}": "none", "{actor}": "bob"}
+    path = re.sub(r"\{\w+\}", lambda found: named[found[0]], operation.path)
+    path += "?asof=2020-01-01&name=a.md" if operation.name == "upload" else "?asof=2020-01-01"
+    response = await served.by("root").send(operation.method, path, operation.example)
+    refused = response.json()
+    assert (response.status_code, refused["parameter"]) == (400, "asof"), refused
+    assert refused["error"].startswith("asof: ")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import traceback
 from pathlib import Path
 from typing import Any
@@ -148,6 +151,17 @@ async def test_a_bad_or_secret_configuration_stops_the_start(
     assert "notes" in str(refusal.value)
     shown = with_locals(refusal.value)
     assert not [secret for secret in ("herons", "20240101", "q" * 43) if secret in shown]
+
+
+def test_it_is_said_on_the_terminal_without_a_traceback(filled: Filled, tmp_path: Path) -> None:
+    config = tmp_path / "metadata.json"
+    options = {"notes": {"keyfile": "/x"}}
+    config.write_text(json.dumps({"plugins": {"datasette-hybrid": {"databases": options}}}))
+    words = [sys.executable, "-m", "datasette", filled.path, "-m", config, "--get", "/"]
+    refused = subprocess.run(list(map(str, words)), capture_output=True, text=True)
+    assert refused.returncode == 1
+    assert "Error: datasette-hybrid: databases: notes: keyfile: no such option" in refused.stderr
+    assert "Traceback" not in refused.stderr
 
 
 def with_locals(error: BaseException) -> str:

@@ -154,6 +154,8 @@ async def test_what_is_too_large_or_broken_is_refused(
     wrong = await post(wanda, NOTES, collection="nobody's", type="nonsense")
     assert wrong.status_code == 400
     assert wrong.json()["parameter"] == "type"
+    unknown = await post(wanda, NOTES, topic="garden")
+    assert (unknown.status_code, unknown.json()["parameter"]) == (400, "topic")
     broken = await served.datasette.client.post(
         f"{served.base}/import.json",
         content=b"no boundary at all",

@@ -152,6 +152,15 @@ async def test_an_empty_vault_offers_to_import_and_to_write(
     assert not (await welcomed(served.by("alice"))).select(".hy-first"), "who may not write"
 
 
+async def test_a_search_without_words_that_finds_nothing_speaks_of_none(served: Served) -> None:
+    root = served.by("root")
+    for query, speaks in (("zeppelin", True), ("topic:nothere", False)):
+        nothing = soup(await root.get(f"?q={query}&mode=keyword")).select_one(".hy-empty")
+        assert ("plainer words" in nothing.get_text()) is speaks, query
+    pattern = soup(await root.get("?q=zeppelin&mode=literal")).select_one(".hy-empty")
+    assert "plainer words" not in pattern.get_text()
+
+
 async def test_a_search_of_an_empty_vault_leads_to_import_and_not_to_other_words(
     served: Served,
 ) -> None:

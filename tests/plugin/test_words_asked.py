@@ -99,6 +99,7 @@ async def test_a_searcher_asks_the_page_one_word_and_others_none(served: Served)
         assert refused.status_code == 400, wrong
         assert soup(refused).select_one("[role=alert]").text.strip()
         assert not said(refused)
+    assert "1 to 100 words" in soup(refused).select_one("[role=alert]").text
     for actor in (None, "mallory"):
         assert (await served.by(actor).get(f"{page}?q=tomatoes")).status_code == 403
 

@@ -378,6 +378,10 @@ class TestLimits:
             ({"recipe": "google"}, "recipe"),
             ({"mode": "psychic"}, "mode"),
             ({"language": "python"}, "language"),
+            ({"mode": "\ud800"}, "mode"),  # half a character
+            ({"status": "\ud800"}, "status"),
+            ({"limit": "\ud800"}, "limit"),
+            ({"sealed": "\ud800"}, "sealed"),
             ({"continue_": "not a token"}, "continue"),
             ({"sealed": True, "meta": (("a", "b"),)}, "meta"),
             ({"sealed": True, "mode": "literal"}, "sealed"),
@@ -446,6 +450,15 @@ def test_a_preview_ends_after_a_sentence_or_an_item_not_with_a_number_or_a_headi
         (row,) = store.search("harbour master", mode="keyword").rows
         assert row.preview == f"{begins}{shown}"
         store.delete(added.id, now=True)
+
+
+def test_a_preview_of_a_table_begins_with_a_row(store: MemoryStore) -> None:
+    rows = [f"| sign{number:02} | {'what it stands for ' * 2}|" for number in range(30)]
+    rows[20] = "| sign20 | a lighthouse that no longer shines, beside the harbour |"
+    store.add("Signs\n\n| Sign | Meaning |\n| --- | --- |\n" + "\n".join(rows))
+    (row,) = store.search("lighthouse", mode="keyword").rows
+    assert row.preview.startswith("| sign")
+    assert "lighthouse" in row.preview
 
 
 def test_a_preview_of_mail_begins_with_the_message_or_where_its_head_answers(

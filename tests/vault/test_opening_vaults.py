@@ -336,3 +336,21 @@ def test_a_damaged_vault_is_distinguished_from_a_file_that_is_none(
         is_vault(store.path)
     store.path.write_bytes(whole)
     assert is_vault(store.path)
+
+
+@pytest.mark.in_a_file
+def test_a_page_that_cannot_be_read_is_named_by_verify_and_a_file_cut_short_asks_for_a_backup(
+    store: MemoryStore, key_file: Path
+) -> None:
+    store.lock()
+    whole = store.path.read_bytes()
+    with closing(sqlite3.connect(store.path)) as connection:
+        (size,) = connection.execute("pragma page_size").fetchone()
+        query = "select rootpage from sqlite_master where name = 'idx_memories_type'"
+        (page,) = connection.execute(query).fetchone()
+    store.path.write_bytes(whole[: size * (page - 1)] + bytes(size) + whole[size * page :])
+    with MemoryStore.open(store.path, key_file=key_file) as opened:
+        assert opened.verify()["failures"][0].startswith("database: SQLite says: ")
+    store.path.write_bytes(whole[: size * 4])
+    with pytest.raises(StorageError, match=r"put back a backup$"):
+        MemoryStore.open(store.path, key_file=key_file)

@@ -34,7 +34,7 @@ PASSAGES = 3  # of source code, at most
 LEAD_CHARACTERS = 160  # a preview starts at most this far before what was looked for
 
 _MARK = r"(?:[-*+>] |\d+\. |#{1,6} )"
-_BEGINNING = re.compile(rf"\n\s*\n\s*{_MARK}?|\n[ \t]*{_MARK}|[.!?…][\"')\]”»]?\s+")
+_BEGINNING = re.compile(rf"\n\s*\n\s*{_MARK}?|\n[ \t]*(?:{_MARK}|(?=\|))|[.!?…][\"')\]”»]?\s+")
 
 _SENTENCE_END = re.compile(rf"[.!?…][\"')\]”»]?(?=\s)|[。！？]|(?<=\S)(?=\n[ \t]*(?:{_MARK}|\n))")
 """Where a sentence, a paragraph or an item of a list ends."""

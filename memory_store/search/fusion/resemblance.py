@@ -32,6 +32,8 @@ FIRST = 2
 """With one, or with three, fewer sets gain: Cranfield .416, then .424 with 1, .424 with 2, .422
 with 3, CISI .464, then .462, .468, .466 (nDCG@10)."""
 
+REACH = 2  # times the pool: how many are compared, since what comes later does not get into it
+
 SEQUENTIAL = 0.5  # of a collection: as the least sequential conversation of LoCoMo is
 
 
@@ -48,10 +50,12 @@ def whole_evidence(fetched: Fetched, search: Search) -> Evidence:
     if near is not None:
         sequential = np.array(near.sequential)[snapshot.collection_codes[found.ordinals]]
         alone -= np.minimum(sequential / SEQUENTIAL, 1.0)
-    order = snapshot.best_first(found.ordinals, probabilities(found), len(found.ordinals))
+    order = snapshot.best_first(found.ordinals, probabilities(found), REACH * search.plan.pool)
+    near_enough = np.zeros(len(found.ordinals), np.bool_)
+    near_enough[order] = True
     features = found.features.copy()
     for number, (model, read) in enumerate(zip(fetched.models, found.read, strict=True), start=1):
-        compared = found.compared_by == number
+        compared = (found.compared_by == number) & near_enough
         first = order[compared[order]][:FIRST]
         if read and len(first) and model.query_vector is not None:
             leading, others = found.ordinals[first].tolist(), found.ordinals[compared]

@@ -84,6 +84,10 @@ def damage(connection: sqlite3.Connection, *, thorough: bool = False) -> str | N
     try:
         (problem,) = connection.execute(f"pragma {pragma}").fetchone()
         return _emptied(connection) if problem == "ok" else f"SQLite says: {problem}"
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError as error:  # a page that even the check cannot read
+        return f"SQLite says: {error}"
     finally:
         connection.text_factory = str
 

@@ -241,7 +241,7 @@ def check_is_vault(
     return found
 
 
-OF_THE_DISK = ("i/o error", "malformed", "is locked")  # what SQLite says of a file of any kind
+OF_THE_DISK = ("i/o error", "is locked")  # what SQLite says of a file of any kind
 
 
 def _unreadable(name: str, error: Exception) -> MemoryStoreError:
@@ -249,6 +249,8 @@ def _unreadable(name: str, error: Exception) -> MemoryStoreError:
     said = str(error).lower()
     if "readonly database" in said:  # to read writes nothing: only a log that comes or goes does
         return StorageError(f"{name}: {BEING_WRITTEN}")
+    if "malformed" in said:
+        return StorageError(f"{name}: the file is damaged and cannot be opened: put back a backup")
     if any(words in said for words in OF_THE_DISK):
         return StorageError(f"{name}: {plain_cause(error)}")
     if "not a database" in said:
