@@ -5,9 +5,8 @@ from __future__ import annotations
 from time import perf_counter
 
 import pytest
-from click.testing import CliRunner
+from typing_commands import run
 
-from memory_store.cli import main
 from memory_store.errors import BadInputError
 from memory_store.records import MemoryDraft
 from memory_store.scopes import NOTHING, Scope
@@ -113,11 +112,10 @@ def test_the_command_answers_and_its_status_says_whether_all_are_there(
     filled: MemoryStore,
 ) -> None:
     key_file = filled.path.parents[1] / "keys" / "notes.key"
-    run = CliRunner().invoke
     asked = ["exists", str(filled.path), "boathouse", "--key-file", str(key_file)]
-    found = run(main, asked)
+    found = run(*asked)
     assert found.exit_code == 0, found.output
     assert found.output == "yes  boathouse  2 memories hold its words\n"
-    missing = run(main, [*asked, "zeppelin", "--exact"])
+    missing = run(*asked, "zeppelin", "--exact")
     assert missing.exit_code == 1
     assert "no  zeppelin  0 memories hold its words · opened 0" in missing.output
