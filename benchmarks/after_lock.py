@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from benchmarks.report import write_figures
 from memory_store.crypto.keys import SecretKey
 from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
@@ -301,8 +302,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     f"  {name:8}  open {found.different:,} ({found.copies:,})"
                     f"  locked {left.different:,} ({left.copies:,})"
                 )
-    if given.write:
-        given.write.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
+    write_figures(given.write, figures)
     return 0
 
 

@@ -28,6 +28,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from benchmarks.report import write_figures
 from memory_store.evaluation import Evaluation, evaluate
 from memory_store.search import recipes
 from memory_store.search.recipes import CODE, PRX, RECIPES, Recipe, frozen
@@ -159,8 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         files, every = measured(tree, wanted, folder)
     told = figures(every, wanted)
     print("\n".join(table(files, told)))
-    if given.json is not None:
-        given.json.write_text(json.dumps({"files": files, **told}, indent=1) + "\n", "utf-8")
+    write_figures(given.json, {"files": files, **told})
     if told["runs"][CODE.name] < GATE:
         print(f"FAILED {SET}: {CODE.name} is below {GATE}", file=sys.stderr)
         return 1

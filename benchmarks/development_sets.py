@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import tempfile
+from argparse import ArgumentParser
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -101,6 +104,24 @@ ELSEWHERE = {
     "xquad-de": {"FTS5": ".925", "MiniLM": ".72", "equal RRF": ".86"},
     "locomo": {"FTS5": ".612", "MiniLM": ".437", "equal RRF": ".559"},
 }
+
+
+def sets_parser(description: str | None) -> ArgumentParser:
+    """Reads which sets a benchmark is for, and where their sealed vaults are kept."""
+    parser = ArgumentParser(description=(description or "").partition("\n")[0])
+    parser.add_argument("--evals", type=Path, help="folder of development sets")
+    parser.add_argument("--only", action="append", help="a set's name (repeatable)")
+    parser.add_argument("--keep", type=Path, help="keep the sealed vaults here, for the next run")
+    return parser
+
+
+@contextmanager
+def vault_folder(kept: Path | None) -> Iterator[Path]:
+    """The folder of the sealed vaults: where they are kept, else one that is gone in the end."""
+    with tempfile.TemporaryDirectory() as passing:
+        folder = kept or Path(passing)
+        folder.mkdir(parents=True, exist_ok=True)
+        yield folder
 
 
 IN_FILE_ORDER = ("cranfield", "xquad-de")  # their files keep neighbouring texts together

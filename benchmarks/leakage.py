@@ -27,6 +27,7 @@ from statistics import fmean
 from msgspec import Struct, to_builtins
 
 from benchmarks import topic_attacks
+from benchmarks.report import write_figures
 from benchmarks.topic_attacks import Attack, Known, Naming, by_both, by_statistics
 from memory_store.records import Memory
 from memory_store.store import MemoryStore
@@ -201,8 +202,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         figures = [to_builtins(one) for one in measured(given.notes, Path(folder))]
     for one in figures:
         print(json.dumps(one))
-    if given.write:
-        given.write.write_text(json.dumps(figures, indent=1) + "\n", "utf-8")
+    write_figures(given.write, figures)
     return 0
 
 

@@ -11,10 +11,7 @@ all of it together finds less than words or meaning alone.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +19,14 @@ from typing import Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from benchmarks.development_sets import DevelopmentSet, Part, development_sets
+from benchmarks.development_sets import (
+    DevelopmentSet,
+    Part,
+    development_sets,
+    sets_parser,
+    vault_folder,
+)
+from benchmarks.report import write_figures
 from benchmarks.sealed import Ranker, SealedPart
 from memory_store.evaluation import (
     MEASURES,
@@ -199,10 +203,7 @@ def failures(figures: Figures) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and say whether the legs gain from each other."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--evals", type=Path, help="folder of development sets")
-    parser.add_argument("--only", action="append", help="a set's name (repeatable)")
-    parser.add_argument("--keep", type=Path, help="keep the sealed vaults here, for the next run")
+    parser = sets_parser(__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
     given = parser.parse_args(arguments)
     sets = list(development_sets(given.evals, (*ANSWERED_TOGETHER, *BY_ARTICLE)))
@@ -210,16 +211,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if name not in [wanted.name for wanted in sets]:
             parser.error(f"no set {name!r}; there is: {', '.join(one.name for one in sets)}")
     found = []
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = given.keep or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+    with vault_folder(given.keep) as folder:
         for wanted in sets:
             if not given.only or wanted.name in given.only:
                 found.append(measured(wanted, folder))
                 print("\n".join(table(found[-1])), flush=True)
-    if given.json is not None:
-        kept = [one.as_dict() for one in found]
-        given.json.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    kept = [one.as_dict() for one in found]
+    write_figures(given.json, kept)
     failed = [line for one in found for line in failures(one)]
     for line in failed:
         print(f"FAILED {line}", file=sys.stderr)

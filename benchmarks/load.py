@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 import tempfile
 import time
@@ -26,7 +25,7 @@ from typing import Any
 
 from msgspec import Struct, field, to_builtins
 
-from benchmarks.report import drawn, shown_ratio, shown_time
+from benchmarks.report import drawn, shown_ratio, shown_time, write_figures
 from benchmarks.serving import OTHERS, Served, served
 from benchmarks.visiting import PassersBy, Visits, crowd
 from memory_store.models.embedder import default_threads, load_embedder
@@ -288,8 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given.size, given.clients or CLIENTS, given.seconds, python=given.datasette_python
     )
     print(loaded)
-    if given.json is not None:
-        given.json.write_text(json.dumps(as_json(loaded), indent=2), "utf-8")
+    write_figures(given.json, as_json(loaded))
     return 0
 
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from urllib.parse import urlencode
 from msgspec import Struct, to_builtins
 
 from benchmarks.corpus import write_corpus
-from benchmarks.report import shown_time
+from benchmarks.report import shown_time, write_figures
 from benchmarks.serving import Server, started
 from benchmarks.vaults import import_with_random_vectors
 from memory_store.models.embedder import Embedder, load_embedder
@@ -149,9 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     found = measured(given.vaults, given.turns, given.datasette_python)
     print(found)
-    if given.json is not None:
-        told = {**to_builtins(found), "ratio": round(found.ratio, 3)}
-        given.json.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
+    write_figures(given.json, {**to_builtins(found), "ratio": round(found.ratio, 3)})
     if found.ratio > ALLOWED:
         print(f"FAILED: more than {ALLOWED} times as long", file=sys.stderr)
         return 1

@@ -9,17 +9,15 @@ it. The cost is what it adds to the processor time of a search, as a median.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.development_sets import DevelopmentSet, development_sets
+from benchmarks.development_sets import DevelopmentSet, development_sets, sets_parser, vault_folder
 from benchmarks.gates import MAXSIM_SLACK
 from benchmarks.sealed import SealedPart
 from memory_store.evaluation import Comparison, compare, estimate, evaluate
@@ -64,15 +62,10 @@ def _milliseconds(part: SealedPart, queries: Sequence[str]) -> list[float]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--evals", type=Path, help="folder of development sets")
-    parser.add_argument("--only", action="append", help="a set's name (repeatable)")
-    parser.add_argument("--keep", type=Path, help="keep the sealed vaults here, for the next run")
+    parser = sets_parser(__doc__)
     given = parser.parse_args(arguments)
     lowered = []
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = given.keep or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+    with vault_folder(given.keep) as folder:
         for wanted in development_sets(given.evals, given.only):
             line, against = measured(wanted, folder)
             print(line, flush=True)

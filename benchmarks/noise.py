@@ -9,14 +9,13 @@ one; queries for which words find nothing are noise in the strict sense, and cou
 
 from __future__ import annotations
 
-import argparse
 import random
 import string
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.development_sets import development_sets
+from benchmarks.development_sets import development_sets, sets_parser
 from benchmarks.sealed import SealedPart
 
 QUERIES = 100
@@ -50,10 +49,7 @@ def _best(sealed: SealedPart, query: str) -> float:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--evals", type=Path, help="folder of development sets")
-    parser.add_argument("--only", action="append", help="a set's name (repeatable)")
-    parser.add_argument("--keep", type=Path, help="where benchmarks.quality kept sealed vaults")
+    parser = sets_parser(__doc__)
     given = parser.parse_args(arguments)
     print(f"| set | random | highest | above {LIKELY} | held by nothing | of these above |")
     print("|---" * 6 + "|")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.development_sets import DevelopmentSet, development_sets
+from benchmarks.development_sets import DevelopmentSet, development_sets, sets_parser
 from benchmarks.quality import pooled
 from benchmarks.sealed import SealedPart
 from memory_store.evaluation import evaluate
@@ -34,10 +33,7 @@ def rows(wanted: DevelopmentSet, kept: Path, folder: Path) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--evals", type=Path, help="folder of development sets")
-    parser.add_argument("--only", action="append", help="a set's name (repeatable)")
-    parser.add_argument("--keep", type=Path, help="where benchmarks.quality kept sealed vaults")
+    parser = sets_parser(__doc__)
     given = parser.parse_args(arguments)
     print("| set | embedded | default | words alone |\n|---|---|---|---|")
     for wanted in development_sets(given.evals, given.only):

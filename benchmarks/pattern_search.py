@@ -28,6 +28,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from benchmarks.report import write_figures
 from memory_store.index.kinds import KINDS
 from memory_store.index.trigrams import TRIGRAMS
 from memory_store.session.entries import RECORDS
@@ -217,8 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"  {line}")
     if differing is not None:
         print(f"  {len(differing)} differences from rg over {len(found)} patterns")
-    if given.json is not None:
-        given.json.write_text(json.dumps(told, indent=1) + "\n", "utf-8")
+    write_figures(given.json, told)
     return 0
 
 

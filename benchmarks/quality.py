@@ -11,10 +11,7 @@ against the same search with nothing sealed. Fails (exit 1) under the gates of `
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -26,10 +23,17 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from benchmarks.development_sets import DevelopmentSet, development_sets, set_names
+from benchmarks.development_sets import (
+    DevelopmentSet,
+    development_sets,
+    set_names,
+    sets_parser,
+    vault_folder,
+)
 from benchmarks.gates import MAXSIM_SLACK, Figures, Reranking, failures
 from benchmarks.plain import PlainPart
 from benchmarks.reference import PlainKeywords, is_plain
+from benchmarks.report import write_figures
 from benchmarks.sealed import EQUAL, SealedPart
 from memory_store.evaluation import MEASURES, Evaluation, compare, estimate, evaluate
 from memory_store.search import recipes
@@ -221,10 +225,7 @@ def all_measured(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, and say whether every gate holds."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--evals", type=Path, help="folder of development sets")
-    parser.add_argument("--only", action="append", help="a set's name (repeatable)")
-    parser.add_argument("--keep", type=Path, help="keep the sealed vaults here, for the next run")
+    parser = sets_parser(__doc__)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
     parser.add_argument("--jobs", type=int, default=2, help="sets measured at a time (2)")
     parser.add_argument("--reranker", help="rerank with this model (else: no reranker)")
@@ -240,20 +241,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sets = list(development_sets(given.evals, given.only))
     found: list[Figures] = []
     failed: list[str] = []
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = given.keep or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+    with vault_folder(given.keep) as folder:
         every = all_measured(sets, folder, given.reranker, given.jobs)
         for wanted, figures in zip(sets, every, strict=True):
             print("\n".join(table(figures, wanted)), flush=True)
             found.append(figures)
             failed += failures(figures, wanted.gate)
-    if given.json is not None:
-        kept = [
-            {**one.as_dict(), "elsewhere": dict(wanted.elsewhere)}
-            for one, wanted in zip(found, sets, strict=True)
-        ]
-        given.json.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    kept = [
+        {**one.as_dict(), "elsewhere": dict(wanted.elsewhere)}
+        for one, wanted in zip(found, sets, strict=True)
+    ]
+    write_figures(given.json, kept)
     for failure in failed:
         print(f"FAILED {failure}", file=sys.stderr)
     return 1 if failed else 0

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, to_builtins
@@ -16,6 +18,14 @@ HELD_HEADINGS = (
 )
 
 AMOUNT_HEADINGS = ("what", "n", "ours", "peer", "theirs", "ours ÷ peer", "target", "met")
+
+
+def write_figures(file: Path | None, figures: Any) -> None:
+    """Write the figures as JSON, where a file is named for them."""
+    if file is not None:
+        file.write_text(
+            json.dumps(to_builtins(figures), indent=1, ensure_ascii=False) + "\n", "utf-8"
+        )
 
 
 class Line(Struct, frozen=True):

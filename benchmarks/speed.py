@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import json
 import os
 import platform
 import sqlite3
@@ -31,7 +30,7 @@ from benchmarks.cross_encoder import reranking_lines
 from benchmarks.development_sets import development_sets
 from benchmarks.large import large_lines
 from benchmarks.operations import Bench
-from benchmarks.report import Measured, as_data, tables
+from benchmarks.report import Measured, as_data, tables, write_figures
 from benchmarks.vector_leg import recall_lines, vector_lines
 from memory_store.errors import ModelUnavailableError
 from memory_store.models.embedder import Embedder, default_threads, load_embedder
@@ -155,8 +154,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 print(f"  {' · '.join(filter(None, line.cells()))}", file=sys.stderr, flush=True)
                 lines.append(line)
             figures["lines"] = [as_data(line) for line in lines]
-        if given.json is not None:  # after each part: what was measured is not lost by what follows
-            given.json.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        # after each part: what was measured is not lost by what follows
+        write_figures(given.json, figures)
     print(f"{figures['machine']}\n\n{tables(lines)}\n")
     print(f"{time.perf_counter() - started:.0f} s in all")
     return 0

@@ -10,17 +10,15 @@ in a word of six letters or more: a letter less, twice, exchanged or another.
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from msgspec.structs import replace
 
-from benchmarks.development_sets import DevelopmentSet, development_sets
+from benchmarks.development_sets import DevelopmentSet, development_sets, sets_parser, vault_folder
 from benchmarks.sealed import SealedPart
 from memory_store.evaluation import Evaluation, evaluate
 from memory_store.paths import MODEL_VARIABLE
@@ -83,17 +81,12 @@ def _mean(found: Sequence[Evaluation], run: str) -> float:
 
 def main() -> None:
     """Measure each set that is named."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--evals", type=Path, required=True)
-    parser.add_argument("--only", action="append", default=[])
+    parser = sets_parser(__doc__)
     parser.add_argument("--model", default="small")
-    parser.add_argument("--keep", type=Path)
     parser.add_argument("--slips", action="store_true")
     given = parser.parse_args()
     os.environ[MODEL_VARIABLE] = given.model
-    with tempfile.TemporaryDirectory() as passing:
-        folder = (given.keep or Path(passing)) / given.model
-        folder.mkdir(parents=True, exist_ok=True)
+    with vault_folder(given.keep and given.keep / given.model) as folder:
         for wanted in development_sets(given.evals, given.only):
             measured(wanted, folder, given.slips)
 

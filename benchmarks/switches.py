@@ -8,22 +8,20 @@ lists instead of evidence are compared with the ranking by places.
 
 from __future__ import annotations
 
-import argparse
-import json
 import random
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from msgspec.structs import replace
 
-from benchmarks.development_sets import DevelopmentSet, development_sets
+from benchmarks.development_sets import DevelopmentSet, development_sets, sets_parser, vault_folder
 from benchmarks.quality import PLACES, pooled
+from benchmarks.report import write_figures
 from benchmarks.sealed import SealedPart
 from benchmarks.tuning import CHOSEN_BY, MOST_QUERIES
 from memory_store.evaluation import compare, evaluate
@@ -96,23 +94,17 @@ def report(found: Sequence[Switched]) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Rank, and print what each switch brings."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--evals", type=Path, help="folder of development sets")
-    parser.add_argument("--only", action="append", help="a set's name (repeatable)")
-    parser.add_argument("--keep", type=Path, help="where benchmarks.quality kept sealed vaults")
+    parser = sets_parser(__doc__)
     parser.add_argument("--queries", type=int, default=MOST_QUERIES, help="of each set at most")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here, too")
     given = parser.parse_args(arguments)
     found: list[Switched] = []
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = given.keep or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+    with vault_folder(given.keep) as folder:
         for wanted in development_sets(given.evals, given.only):
             found += switched(wanted, folder, given.queries)
             print(wanted.name, flush=True)
     print("\n".join(report(found)))
-    if given.json is not None:
-        given.json.write_text(json.dumps(to_builtins(found), indent=1) + "\n", "utf-8")
+    write_figures(given.json, found)
     return 0
 
 

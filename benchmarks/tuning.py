@@ -11,11 +11,9 @@ Last come the numbers fitted on all sets, as ``default_weights.json`` has them.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -28,8 +26,9 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchmarks.development_sets import DevelopmentSet, development_sets
+from benchmarks.development_sets import DevelopmentSet, development_sets, sets_parser, vault_folder
 from benchmarks.noise import noise
+from benchmarks.report import write_figures
 from benchmarks.sealed import EQUAL, SealedPart
 from memory_store.evaluation import MEASURES, Estimate, estimate
 from memory_store.evaluation.fusion_evidence import as_searches, by_fusion, judged_search
@@ -261,10 +260,7 @@ def together(found: Sequence[HeldOut]) -> list[tuple[float, float, int]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Gather, fit with each set left out, and print what it reaches there."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--evals", type=Path, help="folder of development sets")
-    parser.add_argument("--only", action="append", help="a set's name (repeatable)")
-    parser.add_argument("--keep", type=Path, help="keep the sealed vaults here, for the next run")
+    parser = sets_parser(__doc__)
     parser.add_argument("--queries", type=int, default=MOST_QUERIES, help="of each set at most")
     parser.add_argument("--jobs", type=int, default=2, help="sets tried at a time (2)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the tables here, too")
@@ -272,9 +268,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sets = list(development_sets(given.evals, given.only))
     if len(sets) < 2:
         parser.error("to leave one set out, two are needed: --evals FOLDER")
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = given.keep or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
+    with vault_folder(given.keep) as folder:
         gather = partial(gathered, folder=folder, most=given.queries)
         largest_first = sorted(sets, key=lambda one: one.size, reverse=True)
         with ProcessPoolExecutor(given.jobs, mp_context=get_context("spawn")) as pool:
@@ -291,13 +285,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"{f'without {one.feature}' if one.feature else 'all':<36} brought {one.brought:+.4f} "
             f"({most}, {least}), error {one.error:.4f}, {one.misled} misled"
         )
-    if given.json is not None:
-        kept = {
-            "sets": [one.as_data() for one in found],
-            "reliability": together(found),
-            "features": msgspec.to_builtins(lacking),
-        }
-        given.json.write_text(json.dumps(kept, indent=1) + "\n", "utf-8")
+    kept = {
+        "sets": [one.as_data() for one in found],
+        "reliability": together(found),
+        "features": msgspec.to_builtins(lacking),
+    }
+    write_figures(given.json, kept)
     return 0
 
 

@@ -61,7 +61,7 @@ def refuse_beside(file: Path, database: Path, what: str = "key file") -> None:
     """Raise BadInputError for a key in the folder of the vault that it opens."""
     if real_path(file).parent == real_path(database).parent:
         raise BadInputError(
-            f"{what} {file} lies in the folder of {database}: a copy of that folder has the "
-            "other. Keep it elsewhere, for example in ~/.config/memory-store",
+            f"{what} {file} lies in the folder of {database}: a copy of that folder would hold "
+            "both. Keep it elsewhere, for example in ~/.config/memory-store",
             what.replace(" ", "-"),
         )

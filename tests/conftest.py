@@ -17,6 +17,7 @@ from filelock import FileLock
 sys.path.insert(0, str(Path(__file__).parent))  # tiny_embedder and tiny_reranker
 
 from postgres_server import Server, server_or_skip
+from private import private_below, set_private
 from tiny_embedder import build as build_tiny_embedder
 
 from memory_store.store import MemoryStore
@@ -107,11 +108,7 @@ def postgres() -> Iterator[Server]:
 @pytest.fixture
 def private_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Cache, configuration and state of this test alone; none of the account that runs them."""
-    for name in ("CACHE", "CONFIG", "DATA", "STATE"):
-        monkeypatch.setenv(f"MEMORY_STORE_{name}", str(tmp_path / "private" / name.lower()))
-    for name in ("KEY_FILE", "PASSPHRASE", "EXPANDER", "DB"):
-        monkeypatch.delenv(f"MEMORY_STORE_{name}", raising=False)
-    monkeypatch.setenv("MEMORY_STORE_OFFLINE", "1")
+    set_private(monkeypatch, tmp_path / "private")
     return tmp_path / "private"
 
 
@@ -163,6 +160,21 @@ def language_models(tmp_path: Path) -> Iterator[LanguageModels]:
 def store(make_store: Callable[..., MemoryStore]) -> MemoryStore:
     """An empty, unlocked vault."""
     return make_store()
+
+
+@pytest.fixture(scope="module")
+def module_store(
+    tmp_path_factory: pytest.TempPathFactory, tiny_model: Path
+) -> Iterator[MemoryStore]:
+    """An empty vault that the tests of a module share; ``../keys/notes.key`` opens it."""
+    folder = tmp_path_factory.mktemp("module")
+    path = folder / "vaults" / "notes.db"
+    path.parent.mkdir()
+    with private_below(folder):
+        key_file = folder / "keys" / "notes.key"
+        store, _ = MemoryStore.create(path, key_file=key_file, embedder=str(tiny_model))
+        with store:
+            yield store
 
 
 @pytest.fixture

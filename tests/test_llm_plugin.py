@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from llm.cli import cli
 from llm.plugins import load_plugins
+from own_process import python
 
 from memory_store import unlocking
 from memory_store.assistants.assistant import ORDER
@@ -311,10 +312,5 @@ print("memory" in llm.get_fragment_loaders(), "Memory" in llm.get_tools())
     ("before", "shown"), [("pass", "True True"), ("import datasette.app", "False False")]
 )
 def test_inside_datasette_there_is_neither(before: str, shown: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", REGISTERED.format(before=before)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = python("-c", REGISTERED.format(before=before), check=True)
     assert done.stdout.strip() == shown

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from typing_commands import run
 
 from memory_store.actions.mentions import MOST_OPENED
-from memory_store.cli import main
 from memory_store.records import MemoryDraft
 from memory_store.scopes import Scope
 from memory_store.store import MemoryStore
@@ -87,7 +86,7 @@ def test_what_may_not_be_read_names_nothing(store: MemoryStore) -> None:
 def test_the_command_lists_them(store: MemoryStore, key_file: Path) -> None:
     store.add("The heat pump had stopped.", title="Winter")
     given = ["links", str(store.path), about(store), "--key-file", str(key_file)]
-    shown = CliRunner().invoke(main, given, catch_exceptions=False)
+    shown = run(*given)
     assert "Named without a link" in shown.output
     assert "The heat pump had stopped." in shown.output
 

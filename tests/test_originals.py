@@ -9,9 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from typing_commands import run
 
-from memory_store.cli import main
 from memory_store.cli.backup import copy_vault
 from memory_store.errors import NotFoundError
 from memory_store.records import Memory
@@ -219,16 +218,15 @@ def test_the_command_writes_it_to_a_file_that_is_not_there_yet(
     vault, key = str(store.path), ["--key-file", str(key_file)]
     store.lock()
     out = tmp_path / "out.txt"
-    run = CliRunner().invoke
-    done = run(main, ["import", vault, str(page), "--keep-originals", "--no-embed", *key])
+    done = run("import", vault, str(page), "--keep-originals", "--no-embed", *key)
     assert done.exit_code == 0, done.output
     for expected in (0, 2):
-        done = run(main, ["get", vault, "lease.txt", "--original", str(out), *key])
+        done = run("get", vault, "lease.txt", "--original", str(out), *key)
         assert done.exit_code == expected, done.output
     assert "nothing is overwritten" in done.output
     assert out.read_bytes() == page.read_bytes()
     assert out.stat().st_mode & 0o777 == 0o600
-    done = run(main, ["get", vault, "lease.txt", "--original", "-", *key])
+    done = run("get", vault, "lease.txt", "--original", "-", *key)
     assert done.stdout_bytes == page.read_bytes()
 
 

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from typing_commands import run
 
-from memory_store.cli import main
 from memory_store.errors import BadInputError
 from memory_store.records import MemoryDraft
 from memory_store.scopes import Scope
@@ -181,12 +180,12 @@ def test_the_command_lists_it(store: MemoryStore, key_file: Path) -> None:
     store.add(KEY, created="2024-01-01")
     store.add(KEY, created="2025-01-01", title="Spare key")
     words = [str(store.path), "--key-file", str(key_file)]
-    shown = CliRunner().invoke(main, ["review", *words]).output
+    shown = run("review", *words).output
     assert "Say nearly the same (1)" in shown
     assert "Spare key" in shown
-    found = json.loads(CliRunner().invoke(main, ["review", *words, "--json"]).output)
+    found = json.loads(run("review", *words, "--json").output)
     assert found["same"][0]["newer"]["title"] == "Spare key"
-    refused = CliRunner().invoke(main, ["review", *words, "-i"])
+    refused = run("review", *words, "-i")
     assert (refused.exit_code, "-i needs a terminal" in refused.output) == (2, True)
 
 

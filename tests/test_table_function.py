@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import subprocess
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
@@ -18,6 +16,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
+from own_process import python
 
 from memory_store.errors import BadInputError
 from memory_store.sql.table_function import (
@@ -468,12 +467,5 @@ ORDEALS = {
 @pytest.mark.parametrize("ordeal", ORDEALS)
 def test_the_process_survives_when(ordeal: str, module: ModuleType) -> None:
     script = PRELUDE + "Numbers.keep = Numbers()\n" + textwrap.dedent(ORDEALS[ordeal])
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "ignore", "-c", script, module.__name__],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = python("-X", "dev", "-W", "ignore", "-c", script, module.__name__, cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")

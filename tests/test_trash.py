@@ -12,11 +12,10 @@ from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from typing_commands import run
 
 from memory_store.assistants.assistant import Assistant
 from memory_store.assistants.tools import call
-from memory_store.cli import main
 from memory_store.cli.backup import copy_vault
 from memory_store.errors import (
     BadInputError,
@@ -481,7 +480,7 @@ def test_commands_and_assistants_say_how_a_deleted_memory_is_put_back(
     store.delete(memory.id)
     restore = f"memory-store trash restore {shlex.quote(str(store.path))} {memory.id}"
     options = [str(store.path), "Lease", "--key-file", str(key_file)]
-    result = CliRunner().invoke(main, ["get", *options])
+    result = run("get", *options)
     assert (result.exit_code, result.output.endswith(f". To put it back: {restore}\n")) == (1, True)
     assistant = Assistant(store.limited_to(EVERYTHING), "read", "helper")
     with pytest.raises(NotFoundError, match=f"put it back: memory-store trash restore {memory.id}"):

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from typing_commands import run
 
-from memory_store.cli import main
 from memory_store.index.kinds import KINDS
 from memory_store.index.places import PLACES
 from memory_store.scopes import Scope
@@ -58,9 +57,7 @@ def test_without_folders_telling_words_name_a_region(store: MemoryStore) -> None
 def test_the_command_says_words_where_there_are_no_topics(
     filed: MemoryStore, key_file: Path
 ) -> None:
-    shown = CliRunner().invoke(
-        main, ["landscape", str(filed.path), "--key-file", str(key_file)], catch_exceptions=False
-    )
+    shown = run("landscape", str(filed.path), "--key-file", str(key_file))
     assert "4  garden  " in shown.output
     assert "quince" in shown.output
 
@@ -69,9 +66,7 @@ def test_words_stand_beside_topics(store: MemoryStore, key_file: Path) -> None:
     for number in range(3):
         store.add(f"The quince ripens, row {number}", topics=["garden", "food"])
         store.add(f"The keel is cracked, plank {number}", topics=["boat", "repairs"])
-    shown = CliRunner().invoke(
-        main, ["landscape", str(store.path), "--key-file", str(key_file)], catch_exceptions=False
-    )
+    shown = run("landscape", str(store.path), "--key-file", str(key_file))
     assert re.search(r"#garden\n.* · .*quince", shown.output)
     assert re.search(r"#repairs\n.* · .*keel", shown.output)
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from time import perf_counter
 
 import pytest
-from click.testing import CliRunner
+from typing_commands import run
 
-from memory_store.cli import main
 from memory_store.errors import BadInputError
 from memory_store.records import MemoryDraft
 from memory_store.scopes import NOTHING, Scope
@@ -24,24 +21,9 @@ NOTES = (
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
-    """Where the vault lies, and its key file."""
-    folder = tmp_path_factory.mktemp("words")
-    (folder / "vaults").mkdir()
-    with pytest.MonkeyPatch.context() as environment:
-        for name in ("CACHE", "CONFIG", "STATE"):
-            environment.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
-        environment.setenv("MEMORY_STORE_OFFLINE", "1")
-        yield folder / "vaults" / "notes.db", folder / "keys" / "notes.key"
-
-
-@pytest.fixture(scope="module")
-def filled(place: tuple[Path, Path], tiny_model: Path) -> Iterator[MemoryStore]:
-    path, key_file = place
-    store, _ = MemoryStore.create(path, key_file=key_file, embedder=str(tiny_model))
-    store.add_many(NOTES)
-    yield store
-    store.lock()
+def filled(module_store: MemoryStore) -> MemoryStore:
+    module_store.add_many(NOTES)
+    return module_store
 
 
 @pytest.mark.parametrize(
@@ -127,14 +109,13 @@ def test_it_is_answered_at_once(filled: MemoryStore) -> None:
 
 
 def test_the_command_answers_and_its_status_says_whether_all_are_there(
-    filled: MemoryStore, place: tuple[Path, Path]
+    filled: MemoryStore,
 ) -> None:
-    path, key_file = place
-    run = CliRunner().invoke
-    asked = ["exists", str(path), "boathouse", "--key-file", str(key_file)]
-    found = run(main, asked)
+    key_file = filled.path.parents[1] / "keys" / "notes.key"
+    asked = ["exists", str(filled.path), "boathouse", "--key-file", str(key_file)]
+    found = run(*asked)
     assert found.exit_code == 0, found.output
     assert found.output == "yes  boathouse  2 memories hold its words\n"
-    missing = run(main, [*asked, "zeppelin", "--exact"])
+    missing = run(*asked, "zeppelin", "--exact")
     assert missing.exit_code == 1
     assert "no  zeppelin  0 memories hold its words · opened 0" in missing.output

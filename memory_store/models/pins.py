@@ -194,8 +194,10 @@ def command_for(name: str, default: str) -> str:
     known = known_model(name)
     if known is not None and known.name == default:
         return COMMAND
-    record = recorded(name)
-    pinned = (known is not None and known.revisions) or (record is not None and record.fetchable)
+    pinned = known is not None and bool(known.revisions)
+    if not pinned:
+        record = recorded(name)
+        pinned = record is not None and record.fetchable
     return f"{COMMAND} {name}" if pinned else f"{COMMAND} {name} --trust"
 
 

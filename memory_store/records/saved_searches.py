@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from memory_store.records.request import SearchRequest, read_request
 
@@ -33,11 +34,4 @@ class SavedSearch(Struct, frozen=True):
 
     def as_dict(self) -> dict[str, Any]:
         """The fields by name, for JSON; of the feed whether there is one."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "owner": self.owner,
-            "search": self.search,
-            "created": self.created,
-            "feed": bool(self.feed),
-        }
+        return {**asdict(self), "feed": bool(self.feed)}

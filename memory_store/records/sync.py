@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from msgspec import Struct
-from msgspec.structs import asdict
+from memory_store.records.json_record import JsonRecord
 
 CONFLICT_TOPIC = "sync-conflict"
 CONFLICT_OF = "conflict_of"
 """Topic and metadata of a version that lost against another: the id of the memory that stayed."""
 
 
-class SyncReport(Struct, frozen=True):
+class SyncReport(JsonRecord, frozen=True):
     """Memories that an exchange ``sent``; that it ``added``, ``changed`` and ``deleted`` here.
 
     ``conflicts`` are ids of memories that were changed here and elsewhere: the later version stays
@@ -32,7 +29,3 @@ class SyncReport(Struct, frozen=True):
     waiting: int = 0
     ignored: tuple[str, ...] = ()
     keys: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields by name, for JSON."""
-        return asdict(self)

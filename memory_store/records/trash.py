@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
+from memory_store.records.json_record import JsonRecord
 from memory_store.records.memories import Memory
 
 
-class TrashEntry(Struct, frozen=True):
+class TrashEntry(JsonRecord, frozen=True):
     """A memory as it was before it was deleted, or replaced by a later version.
 
     ``change`` is ``deleted`` or ``edited``; ``by`` is ``hand``, ``import``, ``trash`` where an
@@ -33,10 +33,6 @@ class TrashEntry(Struct, frozen=True):
     title: str
     topics: tuple[str, ...]
     text: str | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields by name, for JSON."""
-        return {**asdict(self), "topics": list(self.topics)}
 
 
 class Undone(Struct, frozen=True):

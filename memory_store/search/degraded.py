@@ -98,7 +98,7 @@ def missing_model(
     error: ModelUnavailableError | ModelMismatchError, scope: Scope, context: SearchContext
 ) -> Degraded:
     """The line for ``degraded`` when queries cannot be embedded by the model of a scope."""
-    text = _mended(error, context.typed_vault())
+    text = _mended(error, context)
     if scope.whole and scope.chooser is None:
         return from_text(Code.MODEL, text)
     model = context.indexed_with[scope.collections[0]].embedder
@@ -114,21 +114,21 @@ def other_model(scope: Scope, context: SearchContext) -> Degraded:
     return Degraded(Code.MODEL, why, names=True)
 
 
-def _mended(error: ModelUnavailableError | ModelMismatchError, database: str) -> str:
-    """That a model is missing, ending in what mends it.
-
-    ``database`` is the vault as :func:`memory_store.configuration.typed_vault` has it.
-    """
-    reindex = f"{REINDEX}{database}"
-    remedy = error.remedy if isinstance(error, ModelUnavailableError) else reindex
+def _mended(error: ModelUnavailableError | ModelMismatchError, context: SearchContext) -> str:
+    """That a model is missing, ending in what mends it."""
+    if isinstance(error, ModelUnavailableError):
+        remedy = error.remedy
+    else:
+        remedy = f"{REINDEX}{context.typed_vault()}"
     message = str(error).rstrip(".")
     return message if remedy in message else f"{message}. {TRY}{remedy}"
 
 
-def missing_reranker(error: ModelUnavailableError | ModelMismatchError, database: str) -> Degraded:
+def missing_reranker(
+    error: ModelUnavailableError | ModelMismatchError, context: SearchContext
+) -> Degraded:
     """The line for ``degraded`` when there is no reranker, ending in what mends it."""
-    reason = _mended(error, database)
-    text = f"{NO_RERANKER}results keep the order of fusion: {reason}"
+    text = f"{NO_RERANKER}results keep the order of fusion: {_mended(error, context)}"
     return from_text(Code.NO_RERANKER, text)
 
 

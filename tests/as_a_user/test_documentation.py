@@ -34,6 +34,7 @@ from urllib.parse import urlsplit
 
 import datasette
 import pytest
+from own_process import ended
 from plugin.browsing import running
 from warm_commands import warm_commands
 
@@ -111,16 +112,7 @@ class Home:
         return done.stdout
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            command,
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            stdin=subprocess.DEVNULL,
-            timeout=300,
-            check=False,
-        )
+        return ended(*command, cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL)
 
     def python(self, code: str) -> str:
         (self.folder / "example.py").write_text(code)

@@ -13,6 +13,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 import pytest
+from own_process import ended
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
@@ -78,14 +79,14 @@ def run(python: Path, tmp_path: Path) -> Run:
     }
 
     def answer(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [python, "-m", module, *map(str, arguments)],
-            capture_output=True,
-            text=True,
+        return ended(
+            python,
+            "-m",
+            module,
+            *map(str, arguments),
             env=environment,
             stdin=subprocess.DEVNULL,
             cwd=tmp_path,
-            check=False,
             timeout=120,
         )
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from typing_commands import run
 
 from memory_store.assistants import clients
 from memory_store.assistants.clients import BEFORE, CLIENTS
 from memory_store.assistants.trail import Trail
-from memory_store.cli import main
 from memory_store.store import MemoryStore
 
 pytestmark = pytest.mark.in_a_file  # entries are named by it
@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def install(store: MemoryStore, key_file: Path, client: str, *flags: str) -> Result:
     command = ["mcp", str(store.path), "install", client, "--key-file", str(key_file), *flags]
-    return CliRunner().invoke(main, command)
+    return run(*command)
 
 
 def entry(client: str) -> dict[str, Any]:
@@ -274,7 +274,7 @@ def test_an_entry_can_be_shown_and_not_written(
 
 def test_a_vault_that_only_a_passphrase_opens_is_refused(home: Path, make_store: Any) -> None:
     store = make_store("words.db", key_file=None, passphrase="correct horse", device_key=False)
-    result = CliRunner().invoke(main, ["mcp", str(store.path), "install", "cursor"])
+    result = run("mcp", str(store.path), "install", "cursor")
     assert result.exit_code != 0
     assert "memory-store keys" in result.output
     assert not CLIENTS["cursor"].path().exists()
@@ -286,7 +286,7 @@ def test_doctor_starts_the_entry_as_the_assistant_would_and_searches(
     monkeypatch.setenv("MEMORY_STORE_MODEL", str(tiny_model))
     store.add("The spare key of the flat hangs in the hall", title="What is in here")
     assert install(store, key_file, "codex", "--read-only").exit_code == 0
-    tried = CliRunner().invoke(main, ["mcp", "doctor"])
+    tried = run("mcp", "doctor")
     assert tried.exit_code == 0, tried.output
     assert "codex: memories-notes" in tried.output
     assert "memory_start, memory_search, memory_landscape, memory_read, tasks" in tried.output
@@ -300,12 +300,12 @@ def test_doctor_starts_the_entry_as_the_assistant_would_and_searches(
 def test_doctor_says_at_which_step_an_entry_fails_and_what_mends_it(
     home: Path, store: MemoryStore, key_file: Path
 ) -> None:
-    nothing = CliRunner().invoke(main, ["mcp", "doctor", "cursor"])
+    nothing = run("mcp", "doctor", "cursor")
     assert nothing.exit_code == 2
     assert "memory-store mcp install cursor" in nothing.output
     assert install(store, key_file, "cursor").exit_code == 0
     key_file.unlink()
-    tried = CliRunner().invoke(main, ["mcp", "doctor", "cursor"])
+    tried = run("mcp", "doctor", "cursor")
     assert tried.exit_code == 1
     assert "could not start the server" in tried.output
     assert key_file.name in tried.output, "the server's own words"
@@ -330,11 +330,11 @@ def test_one_assistant_has_one_right(home: Path, store: MemoryStore, key_file: P
 def test_a_name_that_is_no_assistant_says_which_may_be_meant(
     action: str, typed: str, said: str
 ) -> None:
-    result = CliRunner().invoke(main, ["mcp", action, typed])
+    result = run("mcp", action, typed)
     assert result.exit_code == 2
     assert result.output == f"Error: {said}\n"
 
 
 def test_the_help_names_every_assistant() -> None:
-    text = " ".join(CliRunner().invoke(main, ["mcp", "--help"]).output.split())
+    text = " ".join(run("mcp", "--help").output.split())
     assert f"An assistant is one of: {', '.join(sorted(clients.CLIENTS))}." in text

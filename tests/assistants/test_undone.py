@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from typing_commands import run
 
 from memory_store.assistants.assistant import Assistant
 from memory_store.assistants.tools import call
-from memory_store.cli import main
 from memory_store.errors import NotFoundError
 from memory_store.records import Undone
 from memory_store.scopes import EVERYTHING
@@ -146,7 +145,7 @@ def test_an_edit_that_the_trash_knows_nothing_of_counts_as_a_persons(
 
 def test_commands_list_and_undo_it(store: MemoryStore, helper: Assistant, key_file: Any) -> None:
     def typed(*words: str) -> str:
-        result = CliRunner().invoke(main, [*words, "--key-file", str(key_file)])
+        result = run(*words, "--key-file", str(key_file))
         assert result.exit_code == 0, result.output
         return result.output
 

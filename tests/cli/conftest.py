@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from private import set_private
 from typing_commands import Vault, run
 
 NOTES = {
@@ -34,12 +35,9 @@ NOTES = {
 @pytest.fixture(autouse=True)
 def _private_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Folders of their own, no network, no key of the person who runs the tests."""
-    for name in ("CACHE", "CONFIG", "STATE"):
-        monkeypatch.setenv(f"MEMORY_STORE_{name}", str(tmp_path / "private" / name.lower()))
-    monkeypatch.setenv("MEMORY_STORE_OFFLINE", "1")
+    set_private(monkeypatch, tmp_path / "private")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for name in ("MEMORY_STORE_KEY_FILE", "MEMORY_STORE_PASSPHRASE", "MEMORY_STORE_MODEL"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("MEMORY_STORE_MODEL", raising=False)
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from typing_commands import run
 
 from memory_store import MemoryStore
-from memory_store.cli import main
 from memory_store.errors import MemoryStoreError
 
 SECRET = "kestrel-9021"
@@ -30,7 +29,7 @@ def test_a_password_in_an_argument_is_refused_and_not_quoted(
 ) -> None:
     for command in COMMANDS:
         words = [address if word == "{}" else word for word in command.split()]
-        answer = CliRunner().invoke(main, words)
+        answer = run(*words)
         assert answer.exit_code == 2
         assert "PGPASSWORD" in answer.output
         assert SECRET not in answer.output
@@ -48,7 +47,7 @@ def test_no_error_quotes_the_password_of_an_address(
     assert SECRET not in repr(refused.value.__cause__) + repr(refused.value.__context__)
     monkeypatch.setenv("MEMORY_STORE_DB", address)
     for words in (["list"], ["search", "lease"], ["doctor", "--json"]):
-        answer = CliRunner().invoke(main, words)
+        answer = run(*words)
         assert SECRET not in answer.output, answer.output
 
 
@@ -58,7 +57,7 @@ def test_without_its_extra_the_message_names_it(
     for module in [one for one in sys.modules if ".storage.postgres" in one]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    answer = CliRunner().invoke(main, ["list", "postgresql://ann@db.invalid/notes"])
+    answer = run("list", "postgresql://ann@db.invalid/notes")
     assert (answer.exit_code, "datasette-hybrid[postgres]" in answer.output) == (1, True)
 
 
@@ -66,7 +65,7 @@ def test_an_address_among_other_words_stays_what_it_is(
     key_file: Path, private_folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEMORY_STORE_KEY_FILE", str(key_file))
-    assert CliRunner().invoke(main, ["init", "--key-file", str(key_file)]).exit_code == 0
+    assert run("init", "--key-file", str(key_file)).exit_code == 0
     text = "the address is postgresql://ann@db.invalid/notes"
-    assert CliRunner().invoke(main, ["add", text]).exit_code == 0
-    assert text in json.loads(CliRunner().invoke(main, ["list", "--json"]).output)[0]["text"]
+    assert run("add", text).exit_code == 0
+    assert text in json.loads(run("list", "--json").output)[0]["text"]

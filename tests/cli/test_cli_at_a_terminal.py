@@ -16,9 +16,9 @@ import at_terminal
 import click
 import pytest
 from click.testing import CliRunner
-from typing_commands import Vault
+from typing_commands import Vault, run
 
-from memory_store.cli import Commands, main
+from memory_store.cli import Commands
 
 PASSPHRASE = "correct horse battery staple"
 BOLD = "\x1b[1m"
@@ -202,7 +202,7 @@ class Interrupting(io.RawIOBase):
 )
 def test_ctrl_c_is_one_line_and_130(vault: Any, command: str, words: list[str]) -> None:
     given = [command, str(vault.path), "--key-file", str(vault.key_file), *words]
-    result = CliRunner().invoke(main, given, input=io.BufferedReader(Interrupting()))
+    result = run(*given, input=io.BufferedReader(Interrupting()))
     assert result.exit_code == 130, result.output
     *before, last = result.stderr.splitlines()
     assert last.startswith("Stopped.")

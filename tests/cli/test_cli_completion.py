@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from typing_commands import run
 
 from memory_store.cli import main
 from memory_store.cli.completion import VARIABLE
@@ -67,9 +67,9 @@ def test_the_script_is_written_where_the_shell_looks_for_it(
 ) -> None:
     for variable in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(variable, str(tmp_path))
-    shown = CliRunner().invoke(main, ["completion", shell, "--print"])
+    shown = run("completion", shell, "--print")
     assert not [*tmp_path.rglob("*memory-store*")]
-    written = CliRunner().invoke(main, ["completion", shell])
+    written = run("completion", shell)
     assert written.exit_code == 0, written.output
     (file,) = tmp_path.rglob("*memory-store*")
     assert str(file) in written.output

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
+from own_process import python
 from typing_commands import Vault, run
 
 from memory_store.cli import folder as folders
@@ -82,12 +81,12 @@ def test_nothing_of_it_is_left_on_any_disk(mixed: Path, tmp_path: Path) -> None:
     kept = {name: value for name, value in os.environ.items() if "MEMORY_STORE" not in name}
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     words = ["search", "--in", str(mixed), "sourdough lease", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "memory_store", *words],
+    done = python(
+        "-m",
+        "memory_store",
+        *words,
         env={**kept, **{name: str(place) for name, place in places.items()}},
         cwd=places["HOME"],
-        capture_output=True,
-        text=True,
         check=True,
     )
     assert len(json.loads(done.stdout)["rows"]) > 1

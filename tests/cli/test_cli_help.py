@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from click.testing import CliRunner
-
-from memory_store.cli import main
+from typing_commands import run
 
 
 def test_everyday_options_stand_first_and_the_others_under_headings() -> None:
-    shown = CliRunner().invoke(main, ["search", "--help"]).output
+    shown = run("search", "--help").output
     places = [shown.index(f"\n{one}:\n") for one in ("Options", "Filters", "Ranking", "Output")]
     assert places == sorted(places)
     parts = [shown[start:end] for start, end in zip(places, [*places[1:], None], strict=True)]
@@ -24,12 +22,12 @@ def test_everyday_options_stand_first_and_the_others_under_headings() -> None:
 
 
 def test_a_command_without_filters_has_no_empty_heading() -> None:
-    shown = CliRunner().invoke(main, ["done", "--help"]).output
+    shown = run("done", "--help").output
     assert "Filters:" not in shown
     assert "Key:" in shown
 
 
 def test_a_group_lists_its_commands_with_whole_sentences() -> None:
     for group in (["trash"], ["keys"], ["keys", "device"], ["searches"], ["models"], ["code"]):
-        shown = CliRunner().invoke(main, [*group, "--help"]).output
+        shown = run(*group, "--help").output
         assert "..." not in shown[shown.index("\nCommands:") :], group

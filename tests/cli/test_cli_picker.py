@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
+from typing_commands import run
 
-from memory_store.cli import main
 from memory_store.cli.picker import Picked, pick
 from memory_store.errors import BadInputError
 from memory_store.records import SearchResponse
@@ -81,8 +80,6 @@ def test_a_refused_query_can_be_mended(store: MemoryStore) -> None:
 
 
 def test_it_needs_a_terminal(store: MemoryStore, key_file: Any) -> None:
-    answer = CliRunner().invoke(
-        main, ["search", str(store.path), "--key-file", str(key_file), "-i"]
-    )
+    answer = run("search", str(store.path), "--key-file", str(key_file), "-i")
     assert answer.exit_code == 2
     assert "-i needs a terminal" in answer.output

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from own_process import python
 from typing_commands import run
 
 from memory_store.cli import COMMANDS
@@ -35,9 +36,7 @@ HEAVY = {
 def loaded_by(code: str, looked_for: set[str] = HEAVY) -> set[str]:
     """Those of some modules that are loaded after ``code`` ran in a fresh interpreter."""
     report = "import json, sys; print(json.dumps(sorted(sys.modules)), file=sys.stderr)"
-    result = subprocess.run(
-        [sys.executable, "-c", f"{code}\n{report}"], capture_output=True, text=True, check=True
-    )
+    result = python("-c", f"{code}\n{report}", check=True)
     return looked_for & set(json.loads(result.stderr.splitlines()[-1]))
 
 
@@ -112,12 +111,7 @@ def test_an_unknown_name_is_an_ordinary_import_error() -> None:
 
 
 def test_the_module_is_the_command() -> None:
-    result = subprocess.run(
-        [sys.executable, "-m", "memory_store", "--version"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    result = python("-m", "memory_store", "--version", check=True)
     assert result.stdout.startswith("memory-store, version ")
 
 
@@ -125,9 +119,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
 
 def test_the_help_in_the_documentation_is_current() -> None:
-    result = subprocess.run(
-        [sys.executable, "-m", "cogapp", "--check", str(DOCUMENT)], capture_output=True, text=True
-    )
+    result = python("-m", "cogapp", "--check", str(DOCUMENT))
     assert result.returncode == 0, result.stdout
 
 

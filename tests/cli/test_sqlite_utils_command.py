@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from own_process import python
 from sqlite_utils.cli import cli
 from typing_commands import Vault
 
@@ -119,11 +120,8 @@ SEARCH = """
 
 def query(database: Path, sql: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """``sqlite-utils query DATABASE SQL`` in a process of its own, as users run it."""
-    return subprocess.run(
-        [sys.executable, "-m", "sqlite_utils", "query", str(database), sql],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **environment},
+    return python(
+        "-m", "sqlite_utils", "query", str(database), sql, env={**os.environ, **environment}
     )
 
 
@@ -159,10 +157,10 @@ print("hybrid_search" in names)
 
 def test_the_functions_stay_out_of_datasette(vault: Vault) -> None:
     shown = {
-        before: subprocess.run(
-            [sys.executable, "-c", INSIDE_DATASETTE.format(before=before), str(vault.path)],
-            capture_output=True,
-            text=True,
+        before: python(
+            "-c",
+            INSIDE_DATASETTE.format(before=before),
+            str(vault.path),
             check=True,
             env={**os.environ, "MEMORY_STORE_KEY_FILE": str(vault.key_file)},
         ).stdout.strip()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,23 +56,18 @@ TREE = {
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryStore]:
+def shop(module_store: MemoryStore, tmp_path_factory: pytest.TempPathFactory) -> MemoryStore:
     """A vault with a repository, and a note."""
     folder = tmp_path_factory.mktemp("code")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MEMORY_STORE_STATE", str(folder / "state"))
-        patch.setenv("MEMORY_STORE_OFFLINE", "1")
-        for name, text in TREE.items():
-            file = folder / "repo" / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
-        (folder / "repo" / ".git").mkdir()
-        store, _ = MemoryStore.create(folder / "shop.db", key_file=folder / "keys" / "shop.key")
-        with store:
-            store.import_paths([folder / "repo"], collection="shop", embed=False)
-            note = MemoryDraft("A note on boxes.", title="boxes", collection="notes")
-            store.add_many([note], embed=False)
-            yield store
+    for name, text in TREE.items():
+        file = folder / "repo" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (folder / "repo" / ".git").mkdir()
+    module_store.import_paths([folder / "repo"], collection="shop", embed=False)
+    note = MemoryDraft("A note on boxes.", title="boxes", collection="notes")
+    module_store.add_many([note], embed=False)
+    return module_store
 
 
 def test_a_symbol_is_found_with_what_it_stands_in_and_who_uses_it(shop: MemoryStore) -> None:
@@ -94,7 +88,7 @@ def test_a_symbol_is_found_with_what_it_stands_in_and_who_uses_it(shop: MemorySt
 def test_the_first_question_about_a_name_is_answered_as_all_later_ones(shop: MemoryStore) -> None:
     shop.code.context()  # now all files are known
     names = {one.name for one in shop.code.every_symbol()}
-    key = shop.path.parent / "keys" / "shop.key"
+    key = shop.path.parents[1] / "keys" / "notes.key"
     for name in (*sorted(names), "ZANZIBARBOX", "ZanzibarBox.open", "ZanzibarBox.lid"):
         with MemoryStore.open(shop.path, key_file=key) as other:
             assert other.code.symbols(name) == shop.code.symbols(name)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from make_format import (
     EXPANSION,
     FOLDER,
@@ -23,9 +22,9 @@ from make_format import (
     key_file,
     write_notes,
 )
+from typing_commands import run
 
 from memory_store.actions.export import export_ndjson_folder
-from memory_store.cli import main
 from memory_store.cli.backup import copy_vault
 from memory_store.errors import BadInputError, FormatError, NotFoundError
 from memory_store.paths import state_folder
@@ -310,7 +309,7 @@ def test_a_newer_format_is_refused_by_its_number_and_left_alone(
         opened()
     assert str(refusal.value).startswith(expected)
     assert is_vault(kept)  # so that nothing makes another one over it
-    result = CliRunner().invoke(main, ["list", str(kept), "--key-file", str(key_file(tmp_path))])
+    result = run("list", str(kept), "--key-file", str(key_file(tmp_path)))
     assert result.exit_code == 1
     assert expected in result.stderr
     assert kept.read_bytes() == before

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
+from own_process import ended
 
 from memory_store.importing.source_file import SourceFile
 from memory_store.importing.walker import walk
@@ -20,9 +20,7 @@ PERSON = ("-c", "user.name=Ada Quill", "-c", "user.email=ada@example.org")
 
 
 def git(*words: str) -> str:
-    done = subprocess.run(
-        ["git", "-C", "repo", *PERSON, *words], check=True, capture_output=True, text=True
-    )
+    done = ended("git", "-C", "repo", *PERSON, *words, check=True)
     return done.stdout
 
 

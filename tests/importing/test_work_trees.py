@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from own_process import ended
+
 from memory_store.importing.job import ImportJob, ImportRequest
 from memory_store.importing.source_file import Skip, SourceFile
 from memory_store.importing.walker import walk
@@ -51,10 +53,7 @@ def test_files_are_taken_as_git_takes_them(put: Put) -> None:
     ):
         put(f"repo/{name}", "#!/usr/bin/env python3\nprint(1)\n")
     subprocess.run(["git", "init", "-q", "repo"], check=True)
-    listed = subprocess.run(
-        ["git", "-C", "repo", "ls-files", "-co", "--exclude-standard"],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
+    listed = ended("git", "-C", "repo", "ls-files", "-co", "--exclude-standard", check=True)
     refs, skips = found("repo")
     assert sorted(refs) == sorted(set(listed.stdout.split()) - {".gitignore", "sub/.gitignore"})
     assert skips["repo/made/"] == "ignored by .gitignore"
@@ -125,9 +124,7 @@ def test_code_is_found_by_words_with_its_lines_and_nothing_of_it_is_in_the_file(
 def git(folder: str, *words: str) -> str:
     person = ("-c", "user.name=Ada Quill", "-c", "user.email=ada@example.org")
     allowed = ("-c", "protocol.file.allow=always")
-    done = subprocess.run(
-        ["git", "-C", folder, *person, *allowed, *words], check=True, capture_output=True, text=True
-    )
+    done = ended("git", "-C", folder, *person, *allowed, *words, check=True)
     return done.stdout.strip()
 
 

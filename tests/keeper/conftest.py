@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from keeping_open import KeptOpen, short_folder, start
+from private import private_below
 
 from memory_store.store import MemoryStore
 
@@ -22,13 +23,10 @@ NOTES = {
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Iterator[Path]:
     """Folders of their own, no key of the person who runs the tests; the folder of vaults."""
-    with pytest.MonkeyPatch.context() as patch, short_folder() as runtime:
-        folder = tmp_path_factory.mktemp("kept")
-        for name in ("CACHE", "CONFIG", "DATA", "STATE"):
-            patch.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
-        for name in ("KEY_FILE", "PASSPHRASE", "EXPANDER", "DB", "RERANKER", "KEEPER"):
+    folder = tmp_path_factory.mktemp("kept")
+    with private_below(folder) as patch, short_folder() as runtime:
+        for name in ("RERANKER", "KEEPER"):
             patch.delenv(f"MEMORY_STORE_{name}", raising=False)
-        patch.setenv("MEMORY_STORE_OFFLINE", "1")
         patch.setenv("MEMORY_STORE_MODEL", str(tiny_model))
         patch.setenv("XDG_RUNTIME_DIR", str(runtime))
         (folder / "vaults").mkdir()

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 from keeping_open import KeptOpen, by_keeper, start, until
+from own_process import ended
+from typing_commands import run
 
 from memory_store.assistants.clients import entry_for
-from memory_store.cli import main
 from memory_store.store import MemoryStore
 
 pytest.importorskip("mcp", reason="the mcp extra is not installed")
-from click.testing import CliRunner
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
@@ -96,12 +96,7 @@ async def test_read_only_and_collections_hold(kept: KeptOpen) -> None:
 
 
 def test_a_collection_that_is_not_there_is_said_as_without_a_keeper(kept: KeptOpen) -> None:
-    done = subprocess.run(
-        [*STARTS, str(kept.path), "--collection", "nonsense"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
+    done = ended(*STARTS, str(kept.path), "--collection", "nonsense", stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stdout) == (2, "")
     assert "there is none named 'nonsense'" in done.stderr
 
@@ -132,15 +127,15 @@ def test_an_entry_needs_no_key_while_the_vault_is_kept_open(
 ) -> None:
     monkeypatch.delenv("MEMORY_STORE_KEY_FILE")
     words = ["mcp", str(kept.path), "install", "zed", "--print"]
-    result = CliRunner().invoke(main, words)
+    result = run(*words)
     assert result.exit_code == 0
     assert "as long as memory-store unlock keeps the vault open" in result.stderr
     assert "--key-file" not in result.stdout
-    other = CliRunner().invoke(main, [*words, "--collection", "wrok"])
+    other = run(*words, "--collection", "wrok")
     assert (other.exit_code, other.stdout) == (2, "")
     assert "there is none named 'wrok'" in other.stderr
     monkeypatch.setenv("MEMORY_STORE_KEEPER", "off")
-    refused = CliRunner().invoke(main, words)
+    refused = run(*words)
     assert refused.exit_code == 3
     assert "run memory-store unlock first" in refused.stderr
 

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from keeping_open import KeptOpen, by_itself, by_keeper, start, untimed
 from postgres_server import Server
+from typing_commands import run
 
 from memory_store.addresses import Address
-from memory_store.cli import main
 from memory_store.keeper.client import connected, facts
 from memory_store.store import MemoryStore
 
@@ -55,12 +54,12 @@ def test_commands_ask_the_process_by_any_form_of_the_address(
 
 def test_unlock_says_that_it_is_open_and_lock_ends_it(kept: KeptOpen) -> None:
     address = str(kept.path)
-    again = CliRunner().invoke(main, ["unlock", address, "--key-file", str(kept.key_file)])
+    again = run("unlock", address, "--key-file", str(kept.key_file))
     assert again.output.startswith(f"{address} is open already")
-    refused = CliRunner().invoke(main, ["lock", address.replace("owner@", f"owner:{PASSWORD}@")])
+    refused = run("lock", address.replace("owner@", f"owner:{PASSWORD}@"))
     assert refused.exit_code == 2
     assert PASSWORD not in refused.output
-    assert CliRunner().invoke(main, ["lock", address]).output == f"{address} is locked.\n"
+    assert run("lock", address).output == f"{address} is locked.\n"
     assert connected([address]) is None
 
 

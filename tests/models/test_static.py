@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from model_hub import Hub
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from typing_commands import run
 
-from memory_store.cli import main
 from memory_store.errors import ModelUnavailableError
 from memory_store.models import embedder as embedders
 from memory_store.models.__main__ import main as distill_main
@@ -83,9 +82,9 @@ def test_a_vault_of_code_is_searched_by_it(tmp_path: Path) -> None:
 def test_one_is_fetched_by_name_and_kept_as_it_was(hub: Hub, tmp_path: Path) -> None:
     hub.repositories["minishlab/potion-retrieval-32M"] = written(tmp_path / "hub" / "potion")
     get = ["models", "get", "potion-retrieval-32M"]
-    refused = CliRunner().invoke(main, get, prog_name="memory-store")
+    refused = run(*get)
     assert "potion-retrieval-32M --trust" in refused.output
-    done = CliRunner().invoke(main, [*get, "--trust"], prog_name="memory-store")
+    done = run(*get, "--trust")
     assert done.exit_code == 0, done.output
     model = load_embedder("potion-retrieval-32M")
     assert languages_of(model) == {"en"}

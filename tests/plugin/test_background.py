@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
+
+from own_process import python
 
 ENDS_WHILE_MODELS_LOAD = """
 import sys, threading
@@ -26,11 +26,5 @@ loading.wait()
 
 def test_the_end_of_the_process_waits_for_a_model_that_loads(tiny_model: Path) -> None:
     model = next(tiny_model.rglob("*.onnx"))
-    ended = subprocess.run(
-        [sys.executable, "-c", ENDS_WHILE_MODELS_LOAD, str(model)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    ended = python("-c", ENDS_WHILE_MODELS_LOAD, str(model))
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "loaded\n", "")

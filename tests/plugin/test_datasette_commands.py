@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from contextlib import closing
 from typing import Any
 
 import pytest
+from own_process import ended
 
 from datasette_hybrid.serving import wrapper
 from memory_store.sqlite import sqlite3
@@ -20,7 +20,7 @@ COUNTED = ("memories", "memory_topics", "vault_settings", "vault_slots")
 
 def test_inspect_counts_the_rows_of_a_vault(filled: Filled) -> None:
     command = [sys.executable, "-m", "datasette", "inspect", str(filled.path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    done = ended(*command, check=True, timeout=120)
     tables = json.loads(done.stdout)["notes"]["tables"]
     with closing(sqlite3.connect(filled.path)) as file:
         there = {

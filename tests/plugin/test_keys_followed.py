@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from own_process import python
 from stopping import stopped
 
 from memory_store.store import MemoryStore
@@ -20,11 +19,8 @@ TOMATOES = ".json?q=tomatoes&mode=keyword"
 def keys(filled: Filled, command: str, *words: str) -> str:
     """``memory-store keys COMMAND``, in a process of its own."""
     opening = ("--key-file", str(filled.key_file))
-    done = subprocess.run(
-        [sys.executable, "-m", "memory_store", "keys", command, str(filled.path), *words, *opening],
-        capture_output=True,
-        text=True,
-        check=True,
+    done = python(
+        "-m", "memory_store", "keys", command, str(filled.path), *words, *opening, check=True
     )
     return done.stdout
 

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
+from private import private_below
 
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.sqlite import sqlite3
@@ -172,9 +173,7 @@ def prepared(
     tiny_model: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Filled, dict[str, str], dict[str, list[str]]]:
     folder = tmp_path_factory.mktemp("matrix")
-    with pytest.MonkeyPatch.context() as environment:
-        for name in ("STATE", "CACHE", "CONFIG"):
-            environment.setenv(f"MEMORY_STORE_{name}", str(folder / name))
+    with private_below(folder):
         (folder / "vaults").mkdir()
         path, key_file = folder / "vaults" / "notes.db", folder / "keys" / "notes.key"
         store, code = MemoryStore.create(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from typing_commands import run
 
-from memory_store.cli import main
 from memory_store.errors import BadInputError
 from memory_store.records import OPTION_NAMES, OPTIONS, read_request, request, search_request
 from memory_store.search.query import language
@@ -55,7 +54,7 @@ async def test_sql_reads_a_search_once(
 
 def test_the_command_reads_a_search_once(filled: Filled, readings: Counted) -> None:
     words = ["search", str(filled.path), "tomatoes", "--type", "note", "--json"]
-    done = CliRunner().invoke(main, [*words, "--key-file", str(filled.key_file)])
+    done = run(*words, "--key-file", str(filled.key_file))
     assert done.exit_code == 0, done.output
     assert readings.read == 1
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from own_process import ended
 
 from datasette_hybrid.openapi.operations import OPERATIONS
 from memory_store.store import MemoryStore
@@ -109,18 +109,14 @@ def test_the_running_api_is_as_described(
     (tmp_path / "schemathesis.toml").write_text(SETTINGS)
     report = tmp_path / "report.ndjson"
     with serving(filled.path, "--plugins-dir", plugins) as address:
-        outcome = subprocess.run(
-            [
-                *(sys.executable, "-m", "schemathesis.cli", "--config-file", "schemathesis.toml"),
-                *("run", f"{address}/-/hybrid/openapi.json", "-H", "Authorization: Bearer root"),
-                *(part for one in TRIED for part in ("--include-operation-id", one.name)),
-                *("--phases", "examples,coverage,fuzzing", "-n", str(EXAMPLES), "--seed", "1"),
-                *("--no-shrink", "--suppress-health-check", "all", "--warnings", "off"),
-                *("--report", "ndjson", "--report-ndjson-path", str(report)),
-            ],
+        outcome = ended(
+            *(sys.executable, "-m", "schemathesis.cli", "--config-file", "schemathesis.toml"),
+            *("run", f"{address}/-/hybrid/openapi.json", "-H", "Authorization: Bearer root"),
+            *(part for one in TRIED for part in ("--include-operation-id", one.name)),
+            *("--phases", "examples,coverage,fuzzing", "-n", str(EXAMPLES), "--seed", "1"),
+            *("--no-shrink", "--suppress-health-check", "all", "--warnings", "off"),
+            *("--report", "ndjson", "--report-ndjson-path", str(report)),
             cwd=tmp_path,
-            capture_output=True,
-            text=True,
             timeout=SECONDS,
         )
     assert outcome.returncode == 0, outcome.stdout[-6000:] + outcome.stderr[-1000:]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from datasette.app import Datasette
 from datasette.utils import StartupError
+from own_process import ended
 
 from datasette_hybrid import configuration
 from memory_store.searchers.pool import COMMAND, WORTH
@@ -28,9 +28,7 @@ EVERYBODY = dict.fromkeys(("hybrid-search", "hybrid-decrypt"), True)
 
 def searching() -> set[int]:
     """The search processes of the servers that this test started."""
-    listed = subprocess.run(
-        ["ps", "-Awwo", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True
-    ).stdout.splitlines()
+    listed = ended("ps", "-Awwo", "pid=,ppid=,stat=,args=", check=True).stdout.splitlines()
     rows = [line.split(None, 3) for line in listed]
     ours = {pid for pid, parent, _, _ in rows if int(parent) == os.getpid()}
     return {

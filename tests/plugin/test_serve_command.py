@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 from datasette.app import Datasette
+from own_process import ended, python
 from postgres_server import Server
 
 from memory_store.store import MemoryStore
@@ -100,7 +101,7 @@ def sent_by(user: int, host: str, port: int, path: str, *headers: str) -> str:
     """The first line of the answer to a request of a process of that user."""
     request = "\r\n".join([f"GET {path} HTTP/1.1", "Host: 127.0.0.1", *headers, "", ""])
     command = ["/usr/bin/env", "python3", "-c", SENT, host, str(port), request]
-    done = subprocess.run(command, user=user, capture_output=True, text=True, check=True, cwd="/")
+    done = ended(*command, user=user, check=True, cwd="/")
     return done.stdout.strip()
 
 
@@ -163,7 +164,7 @@ def test_a_port_that_is_taken_is_named(store: MemoryStore) -> None:
         taken.listen()
         port = str(taken.getsockname()[1])
         words = [sys.executable, "-m", "memory_store", "serve", str(store.path), "--port", port]
-        answer = subprocess.run(words, capture_output=True, text=True)
+        answer = ended(*words)
     assert answer.returncode == 2
     assert f"port {port} is taken" in answer.stderr
 
@@ -171,8 +172,6 @@ def test_a_port_that_is_taken_is_named(store: MemoryStore) -> None:
 def test_a_file_that_is_no_vault_is_named(tmp_path: Path) -> None:
     plain = tmp_path / "plain.db"
     plain.write_bytes(b"")
-    answer = subprocess.run(
-        [sys.executable, "-m", "memory_store", "serve", str(plain)], capture_output=True, text=True
-    )
+    answer = python("-m", "memory_store", "serve", str(plain))
     assert answer.returncode == 1
     assert "plain.db" in answer.stderr

@@ -7,13 +7,12 @@ import gc
 import io
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from own_process import python
 
 from memory_store.access import ALL_GRANTS, NO_GRANTS, Grants
 from memory_store.errors import NotAVaultError
@@ -254,13 +253,8 @@ async def test_the_configuration_may_leave_the_table_out(filled: Filled, serve: 
 
 
 def test_sqlite_utils_selects_from_it(filled: Filled) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "sqlite_utils", "query", str(filled.path), TOMATOES],
-        env=environment(filled),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+    done = python(
+        "-m", "sqlite_utils", "query", str(filled.path), TOMATOES, env=environment(filled)
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)[0]["title"] == "Watering the tomatoes"
@@ -277,14 +271,7 @@ for number in range(5):
     assert next(cursor)[1]
     open_ones.append(cursor)
 """
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "ignore", "-c", script],
-        env=environment(filled),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = python("-X", "dev", "-W", "ignore", "-c", script, env=environment(filled))
     assert (done.returncode, done.stderr) == (0, "")
 
 

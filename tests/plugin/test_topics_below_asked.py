@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-from click.testing import CliRunner
+from typing_commands import run
 
 from memory_store.assistants.assistant import Assistant
 from memory_store.assistants.tools import call
-from memory_store.cli import main
 from memory_store.records import search_request
 from memory_store.store import MemoryStore
 
@@ -49,5 +48,5 @@ async def test_every_surface_finds_what_lies_below_a_topic(filled: Filled, serve
         ["search", str(filled.path), "ladder", "--topic", "home", "--json"],
         ["searches", "run", str(filled.path), "ladders", "--json"],
     ):
-        done = CliRunner().invoke(main, [*words, *key])
+        done = run(*words, *key)
         assert [row["id"] for row in json.loads(done.stdout)["rows"]] == [attic], done.output

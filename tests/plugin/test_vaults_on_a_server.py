@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from datasette.utils import StartupError
 from postgres_server import Server
+from typing_commands import run
 
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.addresses import Address
-from memory_store.cli import main
 from memory_store.store import MemoryStore
 from memory_store.vault.storage.transfer import copy_vault
 
@@ -281,5 +280,5 @@ async def test_a_file_keeps_its_name(filled: Filled, serve: Serve, start: Start)
 def test_an_assistant_knows_it_by_its_name(address: Address, filled: Filled) -> None:
     """Not by an address, which names user and host, and which no assistant takes for a name."""
     command = ["mcp", str(address), "install", "cursor", "--print", "--key-file"]
-    shown = CliRunner().invoke(main, [*command, str(filled.key_file)])
+    shown = run(*command, str(filled.key_file))
     assert f'"memories-{address.vault}": {{' in shown.output, shown.output

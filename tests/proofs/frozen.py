@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 from disks import ballast
+from own_process import ended
 
 DISK = 24_000_000  # bytes
 AS_ANYBODY = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
@@ -66,13 +67,7 @@ class Frozen:
     before: list[str] = field(default_factory=list)
 
     def run(self, *command: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [*self.before, sys.executable, *command],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=timeout,
-        )
+        return ended(*self.before, sys.executable, *command, timeout=timeout)
 
 
 def left_as(path: Path, key_file: Path, left: str) -> None:

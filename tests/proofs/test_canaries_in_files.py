@@ -25,6 +25,7 @@ from canaries import canary, leaks, spelled_in, spellings
 from counts import FULL
 from filling import KEPT, PLACES, Words, fill, write_sources
 from made_documents import book, docx, paragraph, pdf, sheets, slide
+from own_process import python
 from tracing import traced
 from zip_files import zipped
 
@@ -83,13 +84,7 @@ def filled(
 
 def command(*arguments: str, key_file: Path) -> subprocess.CompletedProcess[str]:
     """A command of the terminal, in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "memory_store", *arguments, "--key-file", str(key_file)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return python("-m", "memory_store", *arguments, "--key-file", str(key_file))
 
 
 @pytest.mark.sampled(1)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from counts import counted
+from private import private_below
 from whole_vault import EVENT, KINDS, Whole, fill, set_schema
 
 from memory_store.errors import MemoryStoreError
@@ -72,10 +73,7 @@ class Loose:
 @pytest.fixture(scope="module")
 def loose(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Iterator[Loose]:
     folder = tmp_path_factory.mktemp("damaged-cells")
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("CACHE", "CONFIG", "STATE"):
-            patch.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
-        patch.setenv("MEMORY_STORE_OFFLINE", "1")
+    with private_below(folder):
         yield made(folder, tiny_model)
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from counts import counted
+from private import private_below
 
 from memory_store.errors import MemoryStoreError
 from memory_store.records import Memory
@@ -51,18 +51,8 @@ class Kept:
 def kept(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Kept:
     """A vault of some hundred pages, with long and short texts, edits, deletions, free pages."""
     folder = tmp_path_factory.mktemp("damaged")
-    with private_state(folder):
+    with private_below(folder):
         return make_kept(folder, tiny_model)
-
-
-@contextmanager
-def private_state(folder: Path) -> Iterator[None]:
-    """No state, configuration or cache of the account that runs the tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("STATE", "CONFIG", "CACHE"):
-            patch.setenv(f"MEMORY_STORE_{name}", str(folder / "private" / name.lower()))
-        patch.setenv("MEMORY_STORE_OFFLINE", "1")
-        yield
 
 
 def make_kept(folder: Path, model: Path) -> Kept:
@@ -274,7 +264,7 @@ class Torn:
 @pytest.fixture(scope="module")
 def torn(kept: Kept, tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Torn:
     folder = tmp_path_factory.mktemp("torn")
-    with private_state(folder):
+    with private_below(folder):
         return make_torn(folder, kept, tiny_model)
 
 
@@ -293,7 +283,7 @@ def make_torn(folder: Path, kept: Kept, model: Path) -> Torn:
             whole = Torn(kept.file, log.read_bytes(), 0, kept.page, states, ("", b""))
             done = whole.commits((len(whole.log) - WAL_HEADER) // whole.frame)
             states += [(before, texts)] * (done - len(states)) + [(texts, texts)]
-    (seen,) = (folder / "private" / "state" / "last-seen").iterdir()
+    (seen,) = (folder / "state" / "last-seen").iterdir()
     frames = (len(whole.log) - WAL_HEADER) // whole.frame
     return replace(whole, frames=frames, last_seen=(seen.name, seen.read_bytes()))
 

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from counts import counted
 from disks import FAILING, FULL, NOTES, POINTS, Disk, Scene, refused, unharmed, used
 from plugin.conftest import Filled, Serve, Served
+from typing_commands import run
 
 from memory_store.actions.export import export_markdown, export_ndjson_folder
-from memory_store.cli import main
 from memory_store.cli.backup import copy_vault
 from memory_store.errors import TamperedError
 from memory_store.store import MemoryStore
@@ -189,7 +188,7 @@ def test_the_command_line_says_in_one_line_which_file_and_why(
     with scene.open() as store:
         before = unharmed(store)
         with scene.disk.only(0):
-            result = CliRunner().invoke(main, [part.format(**places) for part in command])
+            result = run(*[part.format(**places) for part in command])
     assert result.exit_code == 1, result.output
     (line,) = result.stderr.splitlines()
     assert line.startswith("Error: ")

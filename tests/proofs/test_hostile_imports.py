@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from plugin.conftest import Filled, copied
 from plugin.test_uploaded_archives import directory
 from plugin.uploads import form
 from servers import ROOT, Server, served_process
+from typing_commands import run
 from zip_files import zipped
 
-from memory_store.cli import main
 from memory_store.store import MemoryStore
 
 MEGABYTE = 1024**2
@@ -164,7 +163,7 @@ def test_titles_that_are_no_names_of_files_are_exported_all_the_same(
     made = {store.add(f"text {n}", title=title).id for n, title in enumerate(titles)}
     target = tmp_path / "out"
     words = ["export", str(store.path), str(target), "--key-file", str(key_file)]
-    ended = CliRunner().invoke(main, words)
+    ended = run(*words)
     assert ended.exit_code == 0, ended.output
     files = [path for path in target.rglob("*") if path.is_file()]
     assert len({str(path).casefold() for path in files}) == len(made)

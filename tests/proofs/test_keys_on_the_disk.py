@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from own_process import ended
 from tracing import traced
 
 CREATE = """
@@ -48,7 +49,7 @@ def test_a_key_that_cannot_be_written_whole_leaves_no_file(
 ) -> None:
     vault, key = tmp_path / "notes.db", tmp_path / "keys" / "notes.key"
     words = [sys.executable, "-c", CREATE, str(vault), str(key)]
-    done = subprocess.run([*words, "10"], capture_output=True, text=True, check=False)
+    done = ended(*words, "10")
     assert f"key file {key}: File too large" in done.stderr
     assert not key.exists()
     subprocess.run(words, check=True)

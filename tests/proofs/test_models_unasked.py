@@ -23,6 +23,7 @@ import isolated
 import pytest
 import unasked
 from model_hub import Hub, running
+from own_process import ended
 from test_no_network import TURNING, outside
 from tracing import traced
 
@@ -60,14 +61,11 @@ class Machine:
         return [sys.executable, unasked.__file__, str(self.folder / "heard"), *words]
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            self.command("memory-store", *words),
+        return ended(
+            *self.command("memory-store", *words),
             env=self.environment,
-            capture_output=True,
-            text=True,
             stdin=subprocess.DEVNULL,
             timeout=at_terminal.PATIENCE,
-            check=False,
         )
 
 
@@ -117,12 +115,8 @@ def with_vectors(vault: Machine, notes: Path, tiny_model: Path) -> Machine:
     fetched = vault.run("models", "get", GONE, "--trust")
     assert fetched.returncode == 0, fetched.stderr
     chosen = {**vault.environment, "MEMORY_STORE_MODEL": GONE}
-    filled = subprocess.run(
-        vault.command("memory-store", "import", vault.vault, str(notes), *vault.key),
-        env=chosen,
-        capture_output=True,
-        text=True,
-        check=False,
+    filled = ended(
+        *vault.command("memory-store", "import", vault.vault, str(notes), *vault.key), env=chosen
     )
     assert filled.returncode == 0, filled.stderr
     assert "degraded" not in filled.stderr

@@ -20,6 +20,7 @@ from typing import Any
 
 import isolated
 import pytest
+from own_process import ended, python
 from tiny_reranker import build as build_tiny_reranker
 from tracing import traced
 
@@ -49,13 +50,7 @@ def reported(folder: Path, notes: Path, *before: str) -> dict[str, Any]:
     """What the work found and which addresses it turned to, run ``before``'s way."""
     folder.mkdir()
     given = json.dumps({"folder": str(folder), "notes": str(notes), "alone": bool(before)})
-    done = subprocess.run(
-        [*before, sys.executable, isolated.__file__, "work", given],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = ended(*before, sys.executable, isolated.__file__, "work", given)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
@@ -153,8 +148,6 @@ def test_who_turns_to_the_network_is_heard() -> None:
         "print(isolated.heard)"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(isolated.__file__).parent)}
-    done = subprocess.run(
-        [sys.executable, "-c", asking], capture_output=True, text=True, env=environment, check=True
-    )
+    done = python("-c", asking, env=environment, check=True)
     assert "192.0.2.1" in done.stdout
     assert "example.org" in done.stdout

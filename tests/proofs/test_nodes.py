@@ -18,6 +18,7 @@ import httpx
 import pytest
 import yaml
 from datasette.app import Datasette
+from own_process import ended
 from postgres_server import Server, running, why_not
 
 DEMO = Path(__file__).parents[2] / "demo"
@@ -105,13 +106,7 @@ class Parts:
         return [*given, "-c", "listen_addresses=127.0.0.1"]
 
     def run(self, script: str, **changed: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            ["sh", script],
-            cwd=NODES,
-            env={**self.environment, **changed},
-            capture_output=True,
-            text=True,
-        )
+        return ended("sh", script, cwd=NODES, env={**self.environment, **changed})
 
 
 def _free_port() -> int:

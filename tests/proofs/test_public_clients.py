@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 from counts import FULL
+from own_process import ended
 from plugin.browsing import running
 from plugin.conftest import Filled
 
@@ -64,7 +64,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the programs of the packages."""
     folder = tmp_path_factory.mktemp("npm")
     wanted = ["npm", "install", "--prefix", folder, "--no-audit", "--no-fund", *PACKAGES]
-    done = subprocess.run(wanted, capture_output=True, text=True, timeout=300)
+    done = ended(*wanted)
     if done.returncode:
         pytest.skip(f"npm cannot fetch the packages: {done.stderr.strip()[-200:]}")
     return folder / "node_modules" / ".bin"
@@ -84,13 +84,7 @@ def address(filled: Filled, model: Path, tmp_path: Path) -> Iterator[str]:
 def said_by(programs: Path, *words: Any, passes: bool = True) -> str:
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "NO_COLOR": "1"}
-    done = subprocess.run(
-        [programs / words[0], *map(str, words[1:])],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-    )
+    done = ended(programs / words[0], *map(str, words[1:]), timeout=120, env=environment)
     assert done.returncode == 0 or not passes, done.stdout + done.stderr
     return done.stdout
 

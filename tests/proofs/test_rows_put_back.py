@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 
 import pytest
 from counts import FULL
+from own_process import python
 from plugin.conftest import Filled, Serve, Served
 from putting_back import ACCOUNT, INDEX, MEMORY, Rows, kept, put_back
 
@@ -374,11 +374,13 @@ def test_the_command_line_refuses_it(
     found.put_back()
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "memory_store", words[0], str(found.path), *words[1:]],
+        return python(
+            "-m",
+            "memory_store",
+            words[0],
+            str(found.path),
+            *words[1:],
             env={**os.environ, "MEMORY_STORE_KEY_FILE": str(key_file)},
-            capture_output=True,
-            text=True,
         )
 
     for command in (

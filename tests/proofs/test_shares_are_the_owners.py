@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hostile_members import SHARED, Two, made
+from typing_commands import run
 
-from memory_store.cli import main
 from memory_store.errors import FormatError, MemoryStoreError, TamperedError
 from memory_store.store import MemoryStore
 from memory_store.vault.shares import read_share, write_share
@@ -167,7 +166,7 @@ def test_after_a_backup_was_put_back_a_member_accepts_what_it_tells(
     two: Two, tmp_path: Path
 ) -> None:
     backup = ["backup", str(two.path), str(tmp_path / "backup.db")]
-    assert CliRunner().invoke(main, backup).exit_code == 0
+    assert run(*backup).exit_code == 0
     assert two.run("collections", "rename", SHARED, "workshop").exit_code == 0
     hers = two.hers.with_name("ada.key")
     assert two.run("list", key=hers).exit_code == 0
@@ -299,7 +298,7 @@ def test_a_vault_of_format_2_that_was_attacked_before_is_upgraded_and_steers_no_
             (keys.seal("name", keys.place("collections", "name", mill), b"personal"), mill),
         )
     given = ["--key-file", str(old.key_file)]
-    first = CliRunner().invoke(main, ["collections", str(old.path), *given])
+    first = run("collections", str(old.path), *given)
     assert "Look whether the names are yours" in first.output
     assert "will not be read again" in first.output
     refused = old.run("add", "For me alone.", "--collection", "personal")

@@ -25,6 +25,7 @@ from asking import Corpus, fill
 from ciphers import Heard, listen
 from counts import counted
 from filtered import FILTERS, NO_FILTERS, Allowed, Narrowed, kinds
+from private import private_below
 
 from memory_store.errors import BadInputError, FormatError, TamperedError
 from memory_store.records import SearchRequest
@@ -110,10 +111,7 @@ class Filled:
 def filled(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Filled]:
     """One vault for all of these tests: the wire takes back what it did."""
     folder = tmp_path_factory.mktemp("tripwire")
-    with pytest.MonkeyPatch.context() as environment:
-        for name in ("STATE", "CACHE", "CONFIG"):
-            environment.setenv(f"MEMORY_STORE_{name}", str(folder / name))
-        environment.setenv("MEMORY_STORE_OFFLINE", "1")
+    with private_below(folder) as environment:
         heard = listen(environment)
         (folder / "vaults").mkdir()
         store, _ = MemoryStore.create(

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from plugin.conftest import PASSPHRASE
+from private import private_below
 from thieves import change, read, refusal, slots, vault_id
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
@@ -57,9 +58,7 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A vault that a passphrase opens, locked, and its recovery code; made once."""
     folder = tmp_path_factory.mktemp("first")
     (folder / "vaults").mkdir()
-    with pytest.MonkeyPatch.context() as environment:
-        for name in ("STATE", "CACHE", "CONFIG"):
-            environment.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
+    with private_below(folder):
         store, code = MemoryStore.create(folder / "vaults" / "notes.db", passphrase=PASSPHRASE)
         with store:
             store.add(SECRET)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from own_process import python
 from stopping import stopped
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # benchmarks
@@ -115,9 +116,8 @@ def had(store: MemoryStore, topic: str, collection: str = "work") -> set[str]:
 
 def killed(store: MemoryStore, key_file: Path, where: str, after: int) -> None:
     """Change where topics are kept in a process that is killed on the way."""
-    command = [sys.executable, "-c", CHANGING, str(store.path), str(key_file), where, str(after)]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ended.returncode == -9, ended.stderr
+    changed = python("-c", CHANGING, store.path, key_file, where, str(after))
+    assert changed.returncode == -9, changed.stderr
 
 
 @contextmanager

@@ -22,6 +22,7 @@ import pytest
 from counts import FULL, a_third_of, counted
 from plugin.browsing import MARKS, PATIENCE, another_page
 from plugin.conftest import Filled
+from private import private_below
 from scripts import FOR_OTHER_READERS, PAYLOADS
 from servers import ROOT, Server, served_process
 
@@ -110,10 +111,7 @@ def server(
     vault.parent.mkdir()
     shutil.copy(original.path, vault)
     filled = Filled(vault, original.key_file, original.recovery_code)
-    with pytest.MonkeyPatch.context() as environment:
-        for name in ("CACHE", "CONFIG", "STATE"):
-            environment.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
-        environment.setenv("MEMORY_STORE_OFFLINE", "1")
+    with private_below(folder) as environment:
         environment.setenv("MEMORY_STORE_MODEL", str(tiny_model))
         with MemoryStore.open(vault, key_file=filled.key_file) as store:
             for number, name in enumerate(PAYLOADS[:COLLECTIONS]):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from own_process import ended
 
 FAILED = "(INJECTED)"  # what strace writes behind a call that it let fail
 CALL = re.compile(r"\d+ +(?:<\.\.\. )?(\w+)(?:\(| resumed)")
@@ -37,12 +38,8 @@ def traced(log: Path, script: Sequence[str], calls: Sequence[str], *options: str
     watch = ["strace", "-f", "--seccomp-bpf", "-o", str(log)]
     if subprocess.run([*watch, "-e", "trace=none", "true"], check=False).returncode:
         pytest.skip("no process may trace a process here, or this strace is too old")
-    done = subprocess.run(
-        [*watch, "-e", f"trace={','.join(calls)}", *options, sys.executable, *script],
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
+    done = ended(
+        *watch, "-e", f"trace={','.join(calls)}", *options, sys.executable, *script, timeout=600
     )
     assert done.returncode == 0, done.stderr
     return Traced(done.stdout, log.read_text().splitlines())

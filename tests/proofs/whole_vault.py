@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from private import private_below
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "kit"))
 
@@ -171,11 +172,7 @@ def make_whole(
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Folders of these tests alone, for as long as the vault lives."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("CACHE", "CONFIG", "STATE"):
-            folder = tmp_path_factory.mktemp(name.lower())
-            patch.setenv(f"MEMORY_STORE_{name}", str(folder))
-        patch.setenv("MEMORY_STORE_OFFLINE", "1")
+    with private_below(tmp_path_factory.mktemp("private")):
         yield
 
 

@@ -10,11 +10,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from click.testing import CliRunner
+from typing_commands import run
 
 from memory_store import access
 from memory_store.access import Grants
-from memory_store.cli import main
 from memory_store.late_vectors import BackgroundEmbedding
 from memory_store.records import MemoryDraft, SearchResponse, search_request
 from memory_store.records.degraded import Code, Degraded, as_parts, from_parts
@@ -109,7 +108,7 @@ def test_programs_get_a_code_for_each_line(lacking: MemoryStore, key_file: Path)
 def _answers(store: MemoryStore, key_file: Path) -> Iterator[dict[str, Any]]:
     yield store.search("wall").as_dict()
     words = ["search", str(store.path), "wall", "--json", "--key-file", str(key_file)]
-    yield json.loads(CliRunner().invoke(main, words).stdout)
+    yield json.loads(run(*words).stdout)
 
 
 def test_a_line_goes_through_a_pipe_with_its_parts() -> None:

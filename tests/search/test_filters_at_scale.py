@@ -91,21 +91,11 @@ def all_made(ids: dict[str, str]) -> list[Made]:
 
 
 @pytest.fixture(scope="module")
-def vault(tmp_path_factory: pytest.TempPathFactory, tiny_model: Any) -> Any:
+def vault(module_store: MemoryStore) -> MemoryStore:
     """A real vault with two collections, to borrow keys and model from."""
-    folder = tmp_path_factory.mktemp("scale")
-    with pytest.MonkeyPatch.context() as environment:
-        for name in ("CACHE", "CONFIG", "STATE"):
-            environment.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
-        environment.setenv("MEMORY_STORE_OFFLINE", "1")
-        (folder / "vaults").mkdir()
-        store, _ = MemoryStore.create(
-            folder / "vaults" / "notes.db", key_file=folder / "key", embedder=str(tiny_model)
-        )
-        for name in ("large", "small"):
-            store.add("harbour", collection=name)
-        yield store
-        store.lock()
+    for name in ("large", "small"):
+        module_store.add("harbour", collection=name)
+    return module_store
 
 
 @pytest.fixture(scope="module")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
+from typing_commands import run
 
 from memory_store import access
 from memory_store.access import Grants
-from memory_store.cli import main
 from memory_store.errors import BadInputError
 from memory_store.index.documents import terms_of, topics_of
 from memory_store.records import MemoryDraft, SearchResponse, search_request
@@ -334,23 +333,10 @@ class TestSurfaces:
     def test_the_command_takes_an_id_without_a_query(
         self, garden: MemoryStore, key_file: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        run: Callable[..., Any] = CliRunner().invoke
         arguments = ["search", str(garden.path), "--key-file", str(key_file), "--json", "--like"]
-        answer = run(main, [*arguments, id_of(garden, "slugs")[:8]])
+        answer = run(*arguments, id_of(garden, "slugs")[:8])
         assert answer.exit_code == 0, answer.output
         assert json.loads(answer.stdout)["rows"][0]["ref"] == "copper"
-        unknown = run(main, [*arguments, NO_ASKER])
+        unknown = run(*arguments, NO_ASKER)
         assert unknown.exit_code == 2
         assert "like: there is no memory" in unknown.output
-
-    def test_sql_takes_it_with_an_empty_query(self, garden: MemoryStore) -> None:
-        import sqlite3
-
-        from memory_store.access import KEY_HOLDER
-        from memory_store.sql.functions import StoreAndGrants, register
-
-        connection = sqlite3.connect(":memory:")
-        register(connection, lambda _: StoreAndGrants(garden, KEY_HOLDER))
-        options = json.dumps({"like": id_of(garden, "slugs"), "limit": 1})
-        (answer,) = connection.execute("select hybrid_search('', ?)", [options]).fetchone()
-        assert [row["ref"] for row in json.loads(answer)] == ["copper"]

@@ -11,6 +11,7 @@ from expanded import refs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from private import private_below
 
 from memory_store.errors import BadInputError
 from memory_store.index.kinds import KINDS
@@ -209,9 +210,7 @@ def patterns(draw: st.DrawFn) -> str:
 
 def shelved(folder: Path, model: Path, *, trigrams: bool) -> MemoryStore:
     """A vault with each text as a note and as code, with trigrams or as before there were any."""
-    with pytest.MonkeyPatch.context() as environment:
-        for name in ("CACHE", "CONFIG", "STATE"):
-            environment.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
+    with private_below(folder) as environment:
         store, _ = MemoryStore.create(
             folder / "shelf.db", key_file=folder / "keys" / "key", embedder=str(model)
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from private import private_below
 
 from memory_store.errors import BadInputError
 from memory_store.records import MemoryDraft, SearchResponse, SearchResult
@@ -47,10 +48,7 @@ def planted(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> tuple
     """A vault of forty notes that all fit, one less than the other, and its key file."""
     folder = tmp_path_factory.mktemp("garden")
     (folder / "vaults").mkdir()
-    with pytest.MonkeyPatch.context() as environment:
-        for name in ("CACHE", "CONFIG", "STATE"):
-            environment.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
-        environment.setenv("MEMORY_STORE_OFFLINE", "1")
+    with private_below(folder):
         store, _ = MemoryStore.create(
             folder / "vaults" / "notes.db",
             key_file=folder / "keys" / "notes.key",

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from memory_store import access
@@ -22,21 +19,10 @@ NOTES = (
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Iterator[MemoryStore]:
+def filled(module_store: MemoryStore) -> MemoryStore:
     """A vault of a few notes and a function, with a collection of its own beside them."""
-    folder = tmp_path_factory.mktemp("spelling")
-    (folder / "vaults").mkdir()
-    with pytest.MonkeyPatch.context() as environment:
-        for name in ("CACHE", "CONFIG", "STATE"):
-            environment.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
-        environment.setenv("MEMORY_STORE_OFFLINE", "1")
-        key_file = folder / "keys" / "notes.key"
-        store, _ = MemoryStore.create(
-            folder / "vaults" / "notes.db", key_file=key_file, embedder=str(tiny_model)
-        )
-        store.add_many(NOTES)
-        yield store
-        store.lock()
+    module_store.add_many(NOTES)
+    return module_store
 
 
 def searched(store: MemoryStore, query: str, **options: object) -> SearchResponse:

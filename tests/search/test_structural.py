@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +30,18 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemoryStore]:
+def code(module_store: MemoryStore) -> MemoryStore:
     """A vault with source code in three languages, and a note that looks like some."""
-    folder = tmp_path_factory.mktemp("structural")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("MEMORY_STORE_STATE", str(folder / "state"))
-        patch.setenv("MEMORY_STORE_OFFLINE", "1")
-        store, _ = MemoryStore.create(folder / "code.db", key_file=folder / "keys" / "code.key")
-        languages = {".py": "python", ".js": "javascript", ".go": "go"}
-        drafts = [
-            MemoryDraft(
-                text, type="code", ref=name, metadata={"language": languages[Path(name).suffix]}
-            )
-            for name, text in FILES.items()
-        ]
-        note = MemoryDraft("turn(key) and except OSError: pass", ref="note")
-        with store:
-            store.add_many([*drafts, note], embed=False)
-            yield store
+    languages = {".py": "python", ".js": "javascript", ".go": "go"}
+    drafts = [
+        MemoryDraft(
+            text, type="code", ref=name, metadata={"language": languages[Path(name).suffix]}
+        )
+        for name, text in FILES.items()
+    ]
+    note = MemoryDraft("turn(key) and except OSError: pass", ref="note")
+    module_store.add_many([*drafts, note], embed=False)
+    return module_store
 
 
 def search(store: MemoryStore, pattern: str, **options: Any) -> SearchResponse:

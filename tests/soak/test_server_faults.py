@@ -30,6 +30,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
+from own_process import ended
 
 sys.path.insert(0, str(Path(__file__).parent))  # server_writers
 
@@ -418,7 +419,7 @@ def test_a_server_that_vanishes_without_a_word_is_said_to_be_away(
         pytest.skip("no network of its own can be made here")
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     words = [*alone, str(fragile.folder), str(key_file)]
-    done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=40, check=False)
+    done = ended(*words, env=env, timeout=40)
     assert done.returncode == 0, done.stderr
     *away, back = done.stdout.splitlines()
     assert ["the database is away" in line for line in away] == [True, True]

@@ -7,11 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from devices import Devices, held
 from msgspec.structs import replace
+from typing_commands import run
 
-from memory_store.cli import main
 from memory_store.errors import BadInputError, NotAVaultError, TamperedError, WrongKeyError
 from memory_store.store import MemoryStore
 from memory_store.vault import sync_state
@@ -174,7 +173,7 @@ def test_a_lost_device_is_shut_out(
     assert all(any("keys that were replaced" in line for line in one.ignored) for one in reports)
     ignored = len(reports[0].ignored)
     words = ["sync", str(store.path), str(devices.drive), "--key-file", str(devices.key_file)]
-    said = CliRunner().invoke(main, words).stdout
+    said = run(*words).stdout
     assert ignored > 1
     assert said.count("Ignored") == said.count(f"Ignored {ignored} files: sealed with keys") == 1
     for one in (store, kept):

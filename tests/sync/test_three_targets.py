@@ -7,13 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from devices import Devices, held
 from postgres_server import Server
+from typing_commands import run
 
 from memory_store import BadInputError, MemoryStore, TamperedError, WrongKeyError
 from memory_store.addresses import vault_path
-from memory_store.cli import main
 from memory_store.errors import MemoryStoreError
 from memory_store.vault.storage.transfer import copy_vault
 
@@ -68,12 +67,12 @@ def test_the_command_takes_an_address(
     with MemoryStore.open(there, key_file=key_file) as on_server:
         note = on_server.add("Written to the database.")
     words = ["sync", str(store.path), str(there), "--no-embed", "--json"]
-    answer = CliRunner().invoke(main, words)
+    answer = run(*words)
     assert answer.exit_code == 0, answer.output
     assert json.loads(answer.stdout)["added"] == 1
     assert note.id in held(store)
     secret = "kestrel-9021"
-    refused = CliRunner().invoke(main, ["sync", str(store.path), f"postgresql://a:{secret}@h/d"])
+    refused = run("sync", str(store.path), f"postgresql://a:{secret}@h/d")
     assert (refused.exit_code, secret in refused.output) == (2, False)
     assert "PGPASSWORD" in refused.output
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from own_process import python
 from Stemmer import algorithms
 
 from memory_store.records import MemoryDraft
@@ -83,9 +82,7 @@ def test_known_languages_and_many_function_words_need_no_model() -> None:
         " d('how does the encryption work', ['en', 'de']),"
         f" *[d(note, fallback='none') for note in {notes!r}], 'py3langid' in sys.modules)"
     )
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    run = python("-c", program, check=True)
     assert run.stdout.split() == ["de", "en", "en", "de", "False"]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from own_process import ended
 
 from memory_store.errors import ReadOnlyError
 from memory_store.session.credentials import secrets_to_open
@@ -82,13 +82,7 @@ def test_a_file_or_folder_without_the_right_to_write_is_searched_and_not_written
     place = store.path if frozen == "file" else store.path.parent
     place.chmod(0o444 if frozen == "file" else 0o555)
     command = [sys.executable, "-c", SEARCH_AND_WRITE, str(store.path), str(key_file)]
-    done = subprocess.run(
-        [*(AS_ANYBODY if os.geteuid() == 0 else ()), *command],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = ended(*(AS_ANYBODY if os.geteuid() == 0 else ()), *command)
     place.chmod(0o755)
     refusal = f"nothing can be written to notes.db: its {frozen} is read-only"
     assert done.stdout.splitlines() == ["1", refusal], done.stderr

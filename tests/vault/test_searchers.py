@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from own_process import ended, python
 from threads import no_thread_to_be_had
 
 from memory_store.errors import BadInputError, LockedError, MemoryStoreError, ModelUnavailableError
@@ -53,11 +53,8 @@ class Scene:
 
     def processes(self) -> list[int]:
         """The ids of the search processes that are alive."""
-        listed = subprocess.run(
-            ["ps", "-ww", "-o", "pid=,stat=,args=", "--ppid", str(os.getpid())],
-            capture_output=True,
-            text=True,
-            check=False,
+        listed = ended(
+            "ps", "-ww", "-o", "pid=,stat=,args=", "--ppid", str(os.getpid())
         ).stdout.splitlines()
         found = [line.split(None, 2) for line in listed]
         return [
@@ -373,13 +370,7 @@ os.kill(os.getpid(), 9)
 
 
 def test_a_process_ends_when_its_server_is_killed(scene: Scene) -> None:
-    dead = subprocess.run(
-        [sys.executable, "-c", ENDS_SUDDENLY, str(scene.store.path), str(scene.key_file)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    dead = python("-c", ENDS_SUDDENLY, str(scene.store.path), str(scene.key_file))
     process = Path("/proc", dead.stdout.strip())
     scene.until(
         lambda: not process.exists() or " Z " in process.joinpath("stat").read_text("utf-8")

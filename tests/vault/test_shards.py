@@ -6,8 +6,6 @@ import datetime
 import json
 import os
 import socket
-import subprocess
-import sys
 import time
 import zlib
 from collections.abc import Iterator, Mapping
@@ -24,6 +22,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from own_process import python
+from private import private_below
 
 from memory_store.cli.backup import copy_vault
 from memory_store.errors import AwayError, BadInputError, SupersededError
@@ -172,10 +172,7 @@ def fill(store: MemoryStore) -> None:
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory, tiny_model: Path) -> Iterator[Nodes]:
     folder = tmp_path_factory.mktemp("nodes")
-    with pytest.MonkeyPatch.context() as patched:
-        for name in ("CACHE", "CONFIG", "DATA", "STATE"):
-            patched.setenv(f"MEMORY_STORE_{name}", str(folder / name.lower()))
-        patched.delenv("MEMORY_STORE_KEY_FILE", raising=False)
+    with private_below(folder):
         (folder / "vaults").mkdir()
         key, path = folder / "keys" / "notes.key", folder / "vaults" / "notes.db"
         store, _ = MemoryStore.create(  # strict: NumPy compares its vectors, to the bit
@@ -366,9 +363,7 @@ with MemoryStore.open(sys.argv[1], key_file=sys.argv[2], embedder=sys.argv[3]) a
     words = [str(nodes.whole.path), str(nodes.key_file), nodes.model]
     env = {**os.environ, "MEMORY_STORE_SHARDS": str(nodes.folder / "shards.yaml")}
     env.pop("GRPC_VERBOSITY", None)
-    done = subprocess.run(
-        [sys.executable, "-c", program, *words], capture_output=True, text=True, env=env
-    )
+    done = python("-c", program, *words, env=env)
     assert "is away" in done.stdout
     assert done.stderr == ""
 

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from msgspec.structs import replace
+from typing_commands import run
 
-from memory_store.cli import main
 from memory_store.index.segment import IndexEntry, build
 from memory_store.records import Memory
 from memory_store.session import comparison
@@ -100,7 +99,7 @@ def test_without_the_model_no_vectors_are_compared_and_the_report_says_why(
     store.lock()
     monkeypatch.setenv("MEMORY_STORE_MODEL", str(key_file.parent / "no-model"))
     arguments = ["verify", str(store.path), "--key-file", str(key_file), "--full"]
-    done = CliRunner().invoke(main, arguments)
+    done = run(*arguments)
     assert done.exit_code == 0, done.output
     assert "the words of 1; no vectors" in done.output
 

@@ -108,7 +108,7 @@ class Reading:
                     return self._whole(pool, plan.reach, partial(self._reranked, model))
                 degraded = (out_of_time(min(len(pool), plan.rerank_depth)),)
             except (ModelUnavailableError, ModelMismatchError) as error:
-                degraded = (missing_reranker(error, context.typed_vault()),)
+                degraded = (missing_reranker(error, context),)
         if plan.options.sealed and (parsed.required or parsed.excluded):
             degraded = (PAIRS_DECIDE,)
         if plan.misses_files:
