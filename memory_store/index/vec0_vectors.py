@@ -166,7 +166,8 @@ class _OfLength:
         found = 0
         while found < k and eligible.any():
             left_out = self.table.rows - int(np.count_nonzero(eligible))
-            fetch = 2 * k
+            # of k windows, and as many as are not the first of their document, k documents are sure
+            fetch = k + min(k, int(np.count_nonzero(self._places[eligible])))
             among: npt.NDArray[np.intp] | None = None
             if rounds or left_out > min(FEW * len(eligible), MOST_NEIGHBOURS - fetch):
                 among = np.flatnonzero(eligible)
