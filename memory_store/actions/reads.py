@@ -11,7 +11,7 @@ import time
 import uuid
 import weakref
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -21,7 +21,13 @@ from msgspec.structs import replace
 from memory_store.actions.action import Opened, action
 from memory_store.actions.collections import collection_ids
 from memory_store.dates import epoch, parse_moment, validity
-from memory_store.errors import BadInputError, DeletedError, NotFoundError, TamperedError
+from memory_store.errors import (
+    BadInputError,
+    DeletedError,
+    FormatError,
+    NotFoundError,
+    TamperedError,
+)
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.index.topics import carriers, with_topic_or_below
 from memory_store.records import (
@@ -41,11 +47,12 @@ from memory_store.vault.heads import count_topics, find_by_ref, read_refs
 from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.rows import open_bodies, open_head, open_memories, resolve_id, topic_tags
 from memory_store.vault.settings import FILLING
-from memory_store.vault.storage.damage import vault_faults
+from memory_store.vault.storage.damage import UNFORESEEN, vault_faults
 from memory_store.vault.storage.server import is_on_server
 from memory_store.vault.topic_hashes import asked_epoch
 
 AT_ONCE = 64  # memories that are open at a time where all are asked for
+DAMAGED = (TamperedError, FormatError, *UNFORESEEN)  # what reading a damaged memory raises
 Ordinals = npt.NDArray[np.int64]
 
 
@@ -306,9 +313,12 @@ def _written(vault: OpenVault, ids: Sequence[str], by: str) -> Iterator[Memory]:
 
 
 @action(None, writes=False, in_batches=True)
-def every(opened: Opened) -> Iterator[Memory]:
+def every(
+    opened: Opened, /, *, damaged: Callable[[str, str], None] | None = None
+) -> Iterator[Memory]:
     """Every memory with its text, newest first and of one moment, whatever is written meanwhile.
 
+    ``damaged`` is given the id of each one that cannot be read, and why; without it that raises.
     Holds a few of them in memory, however many there are. One thread has to ask for all; it holds
     the vault open until the last one.
     """
@@ -322,9 +332,19 @@ def every(opened: Opened) -> Iterator[Memory]:
         ordinals = _newest_first(snapshot, snapshot.alive.nonzero()[0])
         for start in range(0, len(ordinals), AT_ONCE):
             ids = snapshot.ids(ordinals[start : start + AT_ONCE])
-            some = shown(vault, list(open_memories(storage, vault.keyring, ids, known)))
+            try:
+                some = list(open_memories(storage, vault.keyring, ids, known))
+            except DAMAGED:
+                if damaged is None:
+                    raise
+                some = []
+                for one in ids:
+                    try:
+                        some += open_memories(storage, vault.keyring, [one], known)
+                    except DAMAGED as error:
+                        damaged(one, str(error))
             vault.access.check_unchanged(vault.path)
-            yield from some
+            yield from shown(vault, some)
 
 
 def _newest_first(snapshot: Snapshot, ordinals: Ordinals) -> Ordinals:

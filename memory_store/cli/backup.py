@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,16 @@ from memory_store.cli.options import vault_command
 from memory_store.cli.terminal import in_units, memories
 from memory_store.cli.vault_argument import VaultCommand, database_argument
 from memory_store.configuration import typed_vault
-from memory_store.errors import BadInputError, MemoryStoreError, StorageError
+from memory_store.errors import (
+    BadInputError,
+    FormatError,
+    MemoryStoreError,
+    StorageError,
+    TamperedError,
+)
 
 if TYPE_CHECKING:
+    from memory_store.records import Memory
     from memory_store.store import MemoryStore
 
 NEEDS_DEVICE_KEY = (
@@ -30,6 +38,8 @@ NEEDS_DEVICE_KEY = (
     "passphrase once that machine has the device key: memory-store keys device export{}"
 )
 STANDARD_OUTPUT = Path("-")
+SKIP_DAMAGED = "--skip-damaged"
+PLAIN_TEXT = "They are plain text there: delete the folder when you are done with it."
 
 
 @click.command(cls=VaultCommand)
@@ -55,7 +65,8 @@ def backup(database: Path, target: Path) -> None:
 @vault_command()
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--ndjson", is_flag=True, help="One memories.ndjson instead of Markdown files")
-def export(store: MemoryStore, folder: Path, ndjson: bool) -> None:
+@click.option(SKIP_DAMAGED, is_flag=True, help="Leave out what is damaged, and name it")
+def export(store: MemoryStore, folder: Path, ndjson: bool, skip_damaged: bool) -> None:
     """Write every memory to a folder in PLAIN TEXT.
 
     \b
@@ -69,12 +80,26 @@ def export(store: MemoryStore, folder: Path, ndjson: bool) -> None:
 
     if folder == STANDARD_OUTPUT and not ndjson:
         raise BadInputError("only --ndjson can be written to standard output", "DIR")
+    left_out: dict[str, str] = {}
+    every = store.every(damaged=left_out.__setitem__) if skip_damaged else _undamaged(store)
     if folder == STANDARD_OUTPUT:
-        export_ndjson(store.every(), sys.stdout)
-        return
-    written = (export_ndjson_folder if ndjson else export_markdown)(store.every(), folder)
-    click.echo(f"{memories(written)} written to {folder}")
-    click.echo("They are plain text there: delete the folder when you are done with it.", err=True)
+        export_ndjson(every, sys.stdout)
+    else:
+        written = (export_ndjson_folder if ndjson else export_markdown)(every, folder)
+        click.echo(f"{memories(written)} written to {folder}")
+        click.echo(PLAIN_TEXT, err=True)
+    for memory, why in left_out.items():
+        click.echo(f"left out {memory}: {why}", err=True)
+    if left_out:
+        click.get_current_context().exit(1)
+
+
+def _undamaged(store: MemoryStore) -> Iterator[Memory]:
+    """Every memory; where one cannot be read, the error says how to write the others."""
+    try:
+        yield from store.every()
+    except (TamperedError, FormatError, StorageError) as error:
+        raise type(error)(f"{error}. To write the rest: give {SKIP_DAMAGED}, too") from error
 
 
 def copy_vault(source: Path, target: Path) -> int:

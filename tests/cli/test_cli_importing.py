@@ -6,12 +6,13 @@ import json
 import os
 import re
 import resource
+import sqlite3
 import stat
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -278,6 +279,28 @@ def test_links_to_two_notes_of_one_title_say_which(vault: Vault, tmp_path: Path)
     shown = vault.run("links", "All.md").output
     assert "Twin (Twin)" in shown
     assert "Twin (sub/Twin)" in shown
+
+
+@pytest.mark.in_a_file
+def test_an_export_names_what_is_damaged_and_writes_the_rest_where_you_ask_for_that(
+    vault: Vault, tmp_path: Path
+) -> None:
+    ids = {one["id"] for one in vault.json("list")}
+    with closing(sqlite3.connect(vault.path)) as connection, connection:
+        (damaged,) = connection.execute("select min(id) from memories").fetchone()
+        body = "(select content from memories where id = ?)"
+        connection.execute(
+            f"update memory_bodies set body = zeroblob(length(body)) where id = {body}", [damaged]
+        )
+    refused = vault.run("export", str(tmp_path / "all"))
+    assert refused.exit_code == 1
+    assert "give --skip-damaged, too" in refused.stderr
+    assert not (tmp_path / "all").exists()
+    written = vault.run("export", str(tmp_path / "rest"), "--ndjson", "--skip-damaged")
+    assert written.exit_code == 1
+    assert f"left out {damaged}: " in written.stderr
+    lines = (tmp_path / "rest" / "memories.ndjson").read_text("utf-8").splitlines()
+    assert {json.loads(line)["id"] for line in lines} == ids - {damaged}
 
 
 def test_an_export_can_be_piped(vault: Vault) -> None:
