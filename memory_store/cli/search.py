@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from contextvars import copy_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ from memory_store.cli.options import (
 from memory_store.cli.rows import usual, write_json, write_rows
 from memory_store.cli.terminal import SHORT_ID, here_only, is_elsewhere, printable_line
 from memory_store.cli.vault_argument import TYPED, VaultCommand, names_a_vault
-from memory_store.errors import BadInputError
+from memory_store.errors import BadInputError, MemoryStoreError
 from memory_store.records import RESULT_COLUMNS, SearchResult, search_request
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ _FOLDER_COLUMNS = (*_TABLE_COLUMNS[:-1], "ref")
 
 
 IN = "--in"
+FILTERS = (
+    *("topic", "type", "status", "meta", "since", "until", "by", "min_score", "narrow"),
+    *("as_of", "collection"),
+)
+"""The options that leave results out, those first that one mistypes most."""
 USUAL = ("mode", "limit", "recipe", "status", "min-score", "budget", "budget-ms")
 """The options whose usual values ``config.yaml`` may say, under ``search``."""
 VARIABLES = {name: f"MEMORY_STORE_SEARCH_{name.upper().replace('-', '_')}" for name in USUAL}
@@ -157,6 +163,7 @@ def show_answer(
         from memory_store.keeper.served import served_at
 
         pages = "" if by_ref else served_at(str(store.path))
+        more = more if response.rows or page > 1 else _way_out(store, asked)
         print_answer(response, more, by_ref=by_ref, pages=pages)
         return
     if form == "json":
@@ -261,6 +268,19 @@ def _more(response: SearchResponse, asked: SearchRequest, page: int) -> str:
         return ""
     token = f"more: --continue {response.next}"
     return token if asked.continue_ else f"more: --page {page + 1}"
+
+
+def _way_out(store: MemoryStore, asked: SearchRequest) -> str:
+    """The filter without which something is found, where nothing is with it."""
+    usual = search_request("")
+    for name in FILTERS:
+        if (unfiltered := getattr(usual, name)) != getattr(asked, name):
+            alone = {"limit": 1, "rerank": False, "explain": False, "why": None}
+            wider = replace(asked, **{name: unfiltered}, **alone)
+            with suppress(MemoryStoreError):  # the rest may not be to be searched for
+                if wider.asks and store.search(wider).rows:
+                    return f"Without --{name.replace('_', '-')} there are results."
+    return ""
 
 
 def _titled(row: SearchResult) -> dict[str, Any]:

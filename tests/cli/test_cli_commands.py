@@ -151,6 +151,14 @@ def test_a_query_may_begin_with_a_minus_and_find_nothing(vault: Vault) -> None:
     assert " of 5 memories opened" in nothing.stdout
 
 
+def test_a_search_that_a_filter_leaves_nothing_of_says_which_one_it_is(vault: Vault) -> None:
+    words = ("search", "lease", "--mode", "keyword")
+    mistyped = vault.run(*words, "--topic", "no-such-topic", "--since", "2001-01-01").stdout
+    assert "Without --topic there are results." in mistyped
+    assert "Without" not in vault.run("search", "zyzzyva", "--mode", "keyword").stdout
+    assert "Without" not in vault.run(*words, "--since", "2001-01-01").stdout
+
+
 def test_search_explains_itself(vault: Vault) -> None:
     bread = vault.json("list", "--topic", "baking")[0]["id"]
     result = vault.run("search", "lease", "--mode", "keyword", "--explain", "--why", bread)
