@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from spellchecker import SpellChecker
 
@@ -15,6 +15,7 @@ from memory_store.text.words import words
 SPELLED = st.text(st.sampled_from("abeßøſÄ '’-.\n_東京01AB"), max_size=40)
 
 
+@example("ß Œ", {"ß", "Œ"}, "de")
 @given(SPELLED, st.sets(SPELLED, max_size=3), st.sampled_from(["en", "de", "fr", "nl", "ja", ""]))
 def test_each_of_them_and_no_other_in_order(text: str, asked: set[str], language: str) -> None:
     wanted = {term(word.text, language) for one in asked for word in words(one)}
