@@ -12,6 +12,7 @@ import uuid
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 
 import numpy as np
@@ -332,19 +333,23 @@ def every(
         ordinals = _newest_first(snapshot, snapshot.alive.nonzero()[0])
         for start in range(0, len(ordinals), AT_ONCE):
             ids = snapshot.ids(ordinals[start : start + AT_ONCE])
-            try:
-                some = list(open_memories(storage, vault.keyring, ids, known))
-            except DAMAGED:
-                if damaged is None:
-                    raise
-                some = []
-                for one in ids:
-                    try:
-                        some += open_memories(storage, vault.keyring, [one], known)
-                    except DAMAGED as error:
-                        damaged(one, str(error))
+            read = partial(open_memories, storage, vault.keyring, known=known)
+            some = list(read(ids) if damaged is None else _undamaged(read, ids, damaged))
             vault.access.check_unchanged(vault.path)
             yield from shown(vault, some)
+
+
+def _undamaged(
+    read: Callable[[list[str]], Iterator[Memory]],
+    ids: Sequence[str],
+    damaged: Callable[[str, str], None],
+) -> Iterator[Memory]:
+    """Those of some memories that can be read, one by one; of the others ``damaged`` is told."""
+    for one in ids:
+        try:
+            yield from read([one])
+        except DAMAGED as error:
+            damaged(one, str(error))
 
 
 def _newest_first(snapshot: Snapshot, ordinals: Ordinals) -> Ordinals:

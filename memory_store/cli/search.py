@@ -42,11 +42,6 @@ _FOLDER_COLUMNS = (*_TABLE_COLUMNS[:-1], "ref")
 
 
 IN = "--in"
-FILTERS = (
-    *("topic", "type", "status", "meta", "since", "until", "by", "min_score", "narrow"),
-    *("as_of", "collection"),
-)
-"""The options that leave results out, those first that one mistypes most."""
 USUAL = ("mode", "limit", "recipe", "status", "min-score", "budget", "budget-ms")
 """The options whose usual values ``config.yaml`` may say, under ``search``."""
 VARIABLES = {name: f"MEMORY_STORE_SEARCH_{name.upper().replace('-', '_')}" for name in USUAL}
@@ -273,7 +268,7 @@ def _more(response: SearchResponse, asked: SearchRequest, page: int) -> str:
 def _way_out(store: MemoryStore, asked: SearchRequest) -> str:
     """The filter without which something is found, where nothing is with it."""
     usual = search_request("")
-    for name in FILTERS:
+    for name in (*SCOPE, "meta", "min_score", "narrow"):
         if (unfiltered := getattr(usual, name)) != getattr(asked, name):
             alone = {"limit": 1, "rerank": False, "explain": False, "why": None}
             wider = replace(asked, **{name: unfiltered}, **alone)
