@@ -94,6 +94,10 @@ class Address(type(Path())):  # type: ignore[misc]
     def parent(self) -> Address:
         return self
 
+    @property
+    def parents(self) -> tuple[Address, ...]:
+        return ()
+
     def resolve(self, strict: bool = False) -> Address:
         return self
 

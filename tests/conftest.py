@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -24,6 +25,9 @@ from memory_store.store import MemoryStore
 
 if TYPE_CHECKING:
     from language_models import LanguageModels
+
+# What a shell runs in the background lets Ctrl-C pass, and so would all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 EXAMPLES = {"full": 100, "few": 30}.get(os.environ.get("PROOFS", ""), 50)  # of a property
 hypothesis.settings.register_profile(
