@@ -173,7 +173,7 @@ class _Task(Struct, frozen=True):
         analysis, snapshot = analyse(parse(request), context, request), context.snapshot
         places = {o: id_ for id_ in ids if (o := snapshot.ordinal_of(id_)) is not None}
         ranked = [Candidate(o, id_, "", 0.0, n) for n, (o, id_) in enumerate(places.items(), 1)]
-        opened = Opening(context.open_memories).open(ranked)
+        opened = Opening(context).open(ranked)
 
         def matcher(one: Scored) -> WordMatcher:
             return WordMatcher(analysis.keywords, (), snapshot.language(one.candidate.ordinal))

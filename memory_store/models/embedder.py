@@ -213,7 +213,7 @@ class FastEmbedEmbedder:
             last = -1
             for token, (start, end) in zip(encoded.tokens, encoded.offsets, strict=True):
                 part = text[start:end]
-                if not any(map(str.isalpha, part)):
+                if not (part.isalpha() or any(map(str.isalpha, part))):
                     continue
                 if word and (start != last or part[0].isspace()):
                     yield word

@@ -35,8 +35,9 @@ class Candidate(NamedTuple):  # made 64 times a search: a third of a dataclass's
 
     ``share`` is the fusion score as a share of the best possible (0–1), ``fusion_rank`` its place
     then (from 1). Ranks of legs count from 1 and are ``None`` where the leg missed it; so are
-    ``vector_score`` (cosine) and ``window``, the character span that was nearest. ``late_score``
-    and ``late_share`` are late interaction's own score and what it made of ``share``.
+    ``vector_score`` (cosine) and ``window``, the number of the window that was nearest.
+    ``late_score`` and ``late_share`` are late interaction's own score and what it made of
+    ``share``.
     """
 
     ordinal: int
@@ -49,7 +50,7 @@ class Candidate(NamedTuple):  # made 64 times a search: a third of a dataclass's
     topic_rank: int | None = None
     vector_rank: int | None = None
     vector_score: float | None = None
-    window: tuple[int, int] | None = None
+    window: int | None = None
     late_score: float | None = None
     late_share: float | None = None
 
@@ -63,7 +64,8 @@ class Scored(NamedTuple):
     """A candidate with its final score so far (0–1) and how it came about.
 
     ``memory`` is ``None`` while the candidate is sealed; ``rerank_score`` is the reranker's own
-    calibrated score; ``steps`` are ``(name of the adjustment, score after it)``.
+    calibrated score; ``passage`` is the part of the text that the reranker, else the vectors liked
+    best; ``steps`` are ``(name of the adjustment, score after it)``.
     """
 
     candidate: Candidate

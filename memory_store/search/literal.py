@@ -72,7 +72,7 @@ def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple
     with trace.stage(Fetch) as fetching:
         search, candidates = _fetched(context, plan, pattern, trace)
         fetching.candidates = len(candidates)
-    opening = Opening(context.open_memories)
+    opening = Opening(context)
     everything = tuple(Scored(one, one.share) for one in candidates)
     still = coming(plan.place, search.snapshot, search.order(everything))[0] if plan.place else None
     chosen = candidates if still is None else [candidates[n] for n in still]

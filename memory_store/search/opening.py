@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from memory_store.records import Memory, SealedMemory
 from memory_store.search.candidates import Candidate, Scored
+from memory_store.search.context import SearchContext
 from memory_store.search.query.language import ParsedQuery
 from memory_store.search.query.word_matcher import literal_pattern
 from memory_store.search.trace import Trace
@@ -23,8 +24,10 @@ class Opening:
     Those that the caller may not read stay sealed, and do not count.
     """
 
-    def __init__(self, open_memories: Callable[[Sequence[int]], Sequence[Memory]]) -> None:
-        self._open_memories = open_memories
+    def __init__(self, context: SearchContext) -> None:
+        snapshot = context.snapshot
+        self._open_memories = context.open_memories
+        self._window = snapshot.any_window if snapshot.earlier_models else snapshot.window
         self._held: dict[int, Memory] = {}
         self._sealed = 0
         self._let_go = 0
@@ -42,7 +45,14 @@ class Opening:
             self._held |= {ordinals[memory.id]: memory for memory in memories}
             self._sealed += sum(isinstance(memory, SealedMemory) for memory in memories)
         held = self._held
-        return [Scored(c, c.share, held[c.ordinal]) for c in candidates if c.ordinal in held]
+        return [
+            Scored(c, c.share, held[c.ordinal], passage=self._nearest(c))
+            for c in candidates
+            if c.ordinal in held
+        ]
+
+    def _nearest(self, one: Candidate) -> tuple[int, int] | None:
+        return None if one.window is None else self._window(one.ordinal, one.window)
 
     def close_all_but(self, kept: Iterable[int]) -> None:
         """Let go of the texts of all but those ordinals; what was opened is counted still."""

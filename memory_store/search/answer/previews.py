@@ -213,7 +213,7 @@ def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
     """
     hits = matcher.hits(text)
     at = densest(hits, PREVIEW_CHARACTERS)
-    liked = result.passage or result.candidate.window
+    liked = result.passage
     if at is not None and liked is not None:
         inside = densest(_within(hits, *liked), PREVIEW_CHARACTERS)
         if inside is not None:

@@ -282,7 +282,7 @@ def _certain_before(search: Search) -> int:
 
 
 def _good(results: Iterable[Scored]) -> int:
-    return sum(_rounded(one.score) >= CERTAIN for one in results)
+    return sum(round(one.score, 6) >= CERTAIN for one in results)  # as they are shown
 
 
 def _rounded(score: float) -> float:

@@ -130,7 +130,7 @@ def _of_analysis(stage: Analyse, search: Search) -> None:
     analysis = search.analysis
     stage.language = analysis.language
     stage.keywords = tuple(analysis.keywords)
-    stage.topic_groups = len(analysis.topics)
+    stage.topic_groups = sum(map(bool, analysis.topics))
     stage.like = UNSET if analysis.like is None else analysis.like.sizes
     stage.searchable = int(analysis.mask.sum())
     count_filters(stage, search)

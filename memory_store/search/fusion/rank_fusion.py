@@ -367,7 +367,6 @@ def _described(
 ) -> tuple[Candidate, ...]:
     """Fused items with what each leg knows of them."""
     snapshot, ordinals = search.snapshot, [item.ordinal for item in ordered]
-    window = snapshot.window if not snapshot.earlier_models else snapshot.any_window
     ranks = (_best_ranks(lists, leg) for leg in ("keyword", "topic", "vector"))
     near = list(map(_nearest(lists).get, ordinals))  # the cosine and the number of the window
     columns = zip(
@@ -379,7 +378,7 @@ def _described(
         [item.boost for item in ordered],
         *(map(of_leg.get, ordinals) for of_leg in ranks),
         [one and one[0] for one in near],
-        [one and window(o, one[1]) for o, one in zip(ordinals, near, strict=True)],
+        [one and one[1] for one in near],
         repeat(None, len(ordered)),
         repeat(None, len(ordered)),
         strict=True,

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from memory_store.dates import parse_moment, validity
 from memory_store.errors import BadInputError
-from memory_store.index.snapshot import Filters, HashGroup, Mask
+from memory_store.index.snapshot import Filters, HashGroup, Mask, Snapshot
 from memory_store.index.terms import has_pair, has_term
 from memory_store.index.topics import TopicGroup
 from memory_store.records import SearchRequest, base_type, check_types
@@ -205,7 +205,7 @@ def analyse(
         groups=groups,
         corrected={word: one.words for word, one in corrected.items()},
         variant_groups=_variant_groups(parsed.variants, language, blinding),
-        topics=_topics(parsed.text, language, blinding) if "topic" in legs else (),
+        topics=_topics(parsed.text, language, blinding, snapshot) if "topic" in legs else (),
         mask=mask,
         symbol_like=is_symbol_like(parsed.text),
         like=like,
@@ -228,9 +228,13 @@ def _reworded(text: str, corrected: Mapping[str, Instead]) -> str:
     return "".join([*said, text[at:]])
 
 
-def _topics(text: str, language: str, blinding: Blinding) -> tuple[TopicGroup, ...]:
+def _topics(
+    text: str, language: str, blinding: Blinding, snapshot: Snapshot
+) -> tuple[TopicGroup, ...]:
     """What stands for the topics of a text: a group for each word. Each is hashed once, though
-    one of several words is in the groups of them all."""
+    one of several words is in the groups of them all. Where nothing has a topic, none is."""
+    if not any(len(part.segment.topics.keys) for part in snapshot.parts):
+        return ({},) if any(topic_names(word, language) for word in text.split()) else ()
     groups = topic_names(text, language)
     hashed = blinding.topics(names := dict.fromkeys(name for group in groups for name in group))
     known = {collection: dict(zip(names, tags, strict=True)) for collection, tags in hashed.items()}

@@ -158,11 +158,10 @@ class _Words(Struct, frozen=True):
         """The word of a dictionary one edit away of which most memories hold some form."""
         if len(word) < INFLECTED:
             return None
-        near = {
-            one
-            for language in languages
-            for one in _dictionary(language).known(_dictionary(language).edit_distance_1(word))
-        }
+        near = set[str]()
+        for dictionary in map(_dictionary, languages):
+            edits = dictionary.edit_distance_1(word)
+            near |= dictionary.word_frequency.dictionary.keys() & edits
         counts = self.held(sorted(near))
         best = max(counts, key=lambda one: (counts[one], one), default=None)
         return best if best and counts[best] else None

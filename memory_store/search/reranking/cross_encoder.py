@@ -105,10 +105,12 @@ def in_fusion_order(candidates: Sequence[Candidate], recipe: Recipe) -> list[Sco
     factors = {one: demotion(one, recipe) ** power for one in types}
     results = []
     for candidate in candidates:
-        result = Scored(candidate, candidate.standing, rerank_score=candidate.late_score)
+        result = Scored(candidate, candidate.standing, None, candidate.late_score)
         factor = factors[candidate.type]
-        moved = by_odds(result.score, factor) if recipe.learned else result.score * factor
-        results.append(result.moved("demotion", moved))
+        if factor != 1.0:
+            moved = by_odds(result.score, factor) if recipe.learned else result.score * factor
+            result = result.moved("demotion", moved)
+        results.append(result)
     if recipe.learned:
         late = "late interaction"
         return [
@@ -293,7 +295,7 @@ def best_span(query: str, one: Scored, recipe: Recipe, matcher: WordMatcher, wid
     By meaning (its best window) or by words: ``chunk_choice`` of the recipe says which is asked
     first, the other is the way out.
     """
-    text, window = one.opened.text, one.candidate.window
+    text, window = one.opened.text, one.passage
     if len(text) <= width:
         return 0, len(text)
     if recipe.chunk_choice == "substring":

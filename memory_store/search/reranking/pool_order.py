@@ -56,7 +56,7 @@ class Reading:
 
     def __init__(self, search: Search) -> None:
         self.search = search
-        self.opening = Opening(search.context.open_memories)
+        self.opening = Opening(search.context)
         asked, options = search.analysis.parsed, search.options
         # what only the text can show; nothing in a sealed search
         fits = None if options.sealed else conditions(asked, options.conditions, search.trace)
@@ -267,7 +267,10 @@ class Reading:
         scores = {result.candidate.ordinal: result for result in results}
         return replace(
             outcome,
-            rows=tuple(scores[o.candidate.ordinal]._replace(memory=o.memory) for o in opened),
+            rows=tuple(
+                scores[o.candidate.ordinal]._replace(memory=o.memory, passage=o.passage)
+                for o in opened
+            ),
             refused=frozenset(c.ordinal for c in coming if c.id in refused),
             tried=len(results) - len(coming) + self.opening.opened,
         )
