@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from memory_store.actions.collections import collection_ids
 from memory_store.dates import epoch, parse_moment, validity
 from memory_store.errors import (
     BadInputError,
+    DamagedError,
     DeletedError,
     FormatError,
     NotFoundError,
@@ -48,12 +50,11 @@ from memory_store.vault.heads import count_topics, find_by_ref, read_refs
 from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.rows import open_bodies, open_head, open_memories, resolve_id, topic_tags
 from memory_store.vault.settings import FILLING
-from memory_store.vault.storage.damage import UNFORESEEN, vault_faults
+from memory_store.vault.storage.damage import vault_faults
 from memory_store.vault.storage.server import is_on_server
 from memory_store.vault.topic_hashes import asked_epoch
 
 AT_ONCE = 64  # memories that are open at a time where all are asked for
-DAMAGED = (TamperedError, FormatError, *UNFORESEEN)  # what reading a damaged memory raises
 Ordinals = npt.NDArray[np.int64]
 
 
@@ -327,29 +328,37 @@ def every(
     with (
         vault_faults(vault.path),
         vault.gate.entered(),
-        vault.moment(counted=True) as (storage, known),
+        vault.moment(counted=damaged is None) as (storage, known),  # a count reads every page
     ):
         snapshot = known.snapshot.limited_to(vault.keyring.readable())
         ordinals = _newest_first(snapshot, snapshot.alive.nonzero()[0])
         for start in range(0, len(ordinals), AT_ONCE):
             ids = snapshot.ids(ordinals[start : start + AT_ONCE])
             read = partial(open_memories, storage, vault.keyring, known=known)
-            some = list(read(ids) if damaged is None else _undamaged(read, ids, damaged))
+            if damaged is not None:
+                read = partial(_undamaged, vault.path, read, damaged)
+            some = list(read(ids))
             vault.access.check_unchanged(vault.path)
             yield from shown(vault, some)
 
 
 def _undamaged(
+    path: Path,
     read: Callable[[list[str]], Iterator[Memory]],
-    ids: Sequence[str],
     damaged: Callable[[str, str], None],
+    ids: Sequence[str],
 ) -> Iterator[Memory]:
     """Those of some memories that can be read, one by one; of the others ``damaged`` is told."""
     for one in ids:
         try:
-            yield from read([one])
-        except DAMAGED as error:
+            with vault_faults(path):
+                found = [*read([one])]
+        except DamagedError:
+            damaged(one, "the file is damaged there")
+        except (TamperedError, FormatError) as error:
             damaged(one, str(error))
+        else:
+            yield from found
 
 
 def _newest_first(snapshot: Snapshot, ordinals: Ordinals) -> Ordinals:
