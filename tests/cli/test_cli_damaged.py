@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from typing_commands import Vault
 
+from memory_store.store import MemoryStore
+
 pytestmark = pytest.mark.in_a_file
 
 FLIPPED = {
@@ -85,6 +87,21 @@ def test_of_a_page_that_cannot_be_read_the_memories_are_named_and_the_rest_is_mo
     assert sorted(said) == [f"left out {one}: the file is damaged there" for one in sorted(lost)]
     lines = (tmp_path / "rest" / "memories.ndjson").read_text("utf-8").splitlines()
     assert {json.loads(line)["id"] for line in lines} == ids - lost
+
+
+def test_an_export_beside_a_damaged_index_writes_every_memory(vault: Vault, tmp_path: Path) -> None:
+    old, *others = [memory["id"] for memory in vault.json("list")]
+    with MemoryStore.open(vault.path, key_file=vault.key_file) as store:
+        new = store.supersede(old, "The lease ends in June.", embed=False).id
+    change(vault, "update vault_segments set main = zeroblob(length(main))")
+    refused = vault.run("export", str(tmp_path / "all"))
+    assert "give --skip-damaged, too" in refused.stderr
+    written = vault.run("export", str(tmp_path / "rest"), "--ndjson", "--skip-damaged")
+    assert written.exit_code == 1
+    assert "left out the index: it is damaged" in written.stderr
+    lines = (tmp_path / "rest" / "memories.ndjson").read_text("utf-8").splitlines()
+    found = {one["id"]: one.get("superseded_by") for one in map(json.loads, lines)}
+    assert found == {old: new, new: None} | dict.fromkeys(others)
 
 
 def test_a_memory_on_a_whole_page_is_deleted_beside_a_damaged_one(many: Vault) -> None:
