@@ -39,6 +39,7 @@ JSON_FEED = "https://jsonfeed.org/version/1.1"
 LOCKED = "The vault is locked: unlock it to read this feed."
 NO_LONGER = "The actor whose search this is may not search here any more."
 NOT_ASKED = "This search cannot be asked as it is: open it in the browser to see why."
+SEALED = "A memory that you may not read"
 WEAK = "weak"
 NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -152,16 +153,16 @@ def _rows(vault: Vault, grants: Grants, saved: SavedSearch) -> list[SearchResult
 
 
 def _entry(row: SearchResult, url: str) -> dict[str, Any]:
-    sealed, text = row.title is None and row.preview is None, row.preview or ""
+    text = row.preview
     if row.line is None:  # source code is shown as it is
         text = plain_text.without_marks(text, ())[0]
     return {
         "id": row.id,
         "url": url,
-        "title": "A memory that you may not read" if sealed else row.shown_title,
+        "title": row.shown_title if row.collection else SEALED,
         "text": text,
-        "created": row.created,
-        "topics": list(row.topics or ()),
+        "created": row.created or None,  # sealed in a strict vault
+        "topics": list(row.topics),
     }
 
 

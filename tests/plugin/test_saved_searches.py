@@ -207,6 +207,7 @@ async def test_who_may_not_read_gets_no_text_in_a_feed(served: Served) -> None:
     texts = [one.text for one in served.store.list()]
     assert shown.json()["items"]
     assert {one["content_text"] for one in shown.json()["items"]} == {""}
+    assert {one["title"] for one in shown.json()["items"]} == {"A memory that you may not read"}
     assert not any(text in shown.text for text in texts)
 
 
