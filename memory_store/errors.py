@@ -178,6 +178,10 @@ class StorageError(MemoryStoreError):
     """The vault's file could not be read or written: a full disk, a fault, damage (HTTP 503)."""
 
 
+class DamagedError(StorageError):
+    """A part of the vault's file cannot be read, whatever else is there (HTTP 503)."""
+
+
 class AwayError(StorageError):
     """The database that a vault is in cannot be reached: it may be back soon (HTTP 503)."""
 

@@ -51,7 +51,7 @@ from memory_store.records.degraded import Code, as_schema
 from memory_store.records.explanation import Account, Stages, Verdict
 from memory_store.records.request import NO, YES
 from memory_store.records.visibility import ForSearchers, InPart, shown_to_searchers
-from memory_store.scopes import EVERYTHING, Scope
+from memory_store.scopes import EVERYTHING, NOTHING, Scope
 from memory_store.search.answer.previews import after_heading
 from memory_store.search.degraded import NO_RERANKER, EmbeddingNow
 from memory_store.search.explain import words

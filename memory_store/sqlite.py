@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from memory_store.errors import ReadOnlyError, StorageError
+from memory_store.errors import DamagedError, ReadOnlyError, StorageError
 
 if TYPE_CHECKING:
     import sqlite3 as sqlite3  # others take it from here
@@ -220,6 +220,10 @@ def _refuse_journal_of_several(path: Path) -> None:
         )
 
 
+DAMAGED = (
+    "the file is damaged: put back a backup, or write the rest with memory-store export DIR "
+    "--skip-damaged and import it into a new vault; memory-store verify says where"
+)
 CAUSES = (
     ("is full", FULL),
     ("i/o error", FAILING),
@@ -228,24 +232,29 @@ CAUSES = (
         "nothing could be written when this program opened it; with room on the disk and the right "
         "to write, start the program again",
     ),
-    ("malformed", "the file is damaged: put back a backup; memory-store verify says where"),
+    ("malformed", DAMAGED),
     ("not a database", "the file is damaged: it is no SQLite database any more"),
     ("could not decode", "the file is damaged: a text in it is none"),
     ("is locked", "another program has been writing to it for too long"),
     ("unable to open", "it cannot be opened"),
 )
 """What SQLite says, and what that is in plain words. SQLite itself may quote what it read."""
+UNREADABLE = ("i/o error", "malformed", "not a database", "could not decode")
+"""What SQLite says of a part of a file that it cannot read."""
 
 
 @contextmanager
 def storage_faults(path: Path) -> Iterator[None]:
-    """What SQLite cannot read or write inside is StorageError, naming the file and the cause."""
+    """What SQLite cannot read or write inside is StorageError, naming the file and the cause:
+    DamagedError where it is a part of the file."""
     try:
         yield
     except sqlite3.DatabaseError as error:
         if type(error) not in (sqlite3.DatabaseError, sqlite3.OperationalError):
             raise  # a broken constraint, a call that is wrong: no fault of the disk
-        raise StorageError(f"{path.name}: {plain_cause(error)}") from error
+        damaged = any(words in str(error).lower() for words in UNREADABLE)
+        kind = DamagedError if damaged else StorageError
+        raise kind(f"{path.name}: {plain_cause(error)}") from error
 
 
 BEING_WRITTEN = "another program is writing to it; try again"

@@ -15,9 +15,15 @@ from datasette import Response
 from datasette.utils import tilde_decode
 
 from memory_store.access import Grants
-from memory_store.errors import BadInputError, ConflictError, NotFoundError
-from memory_store.host import MemoryStore, Scope, shown_title
-from memory_store.records import DONE_SUFFIX, Memory, SearchRequest, base_type
+from memory_store.errors import (
+    BadInputError,
+    ConflictError,
+    FormatError,
+    NotFoundError,
+    TamperedError,
+)
+from memory_store.host import NOTHING, MemoryStore, Scope, shown_title
+from memory_store.records import DONE_SUFFIX, Memory, SealedMemory, SearchRequest, base_type
 
 from ..code.source import file_view
 from ..marks import Spans, marked
@@ -224,10 +230,14 @@ async def delete(datasette: Any, request: Any) -> Response:
     vault, _, scope = await questions.readable_and_writable(datasette, request)
 
     def look() -> Memory:
-        return vault.use(scope).get(_id(request), refs=False)
+        try:
+            return vault.use(scope).get(_id(request), refs=False)
+        except (TamperedError, FormatError):  # it is deleted without being opened
+            return vault.use(scope, readable=NOTHING).get(_id(request), refs=False)
 
     found, changed = await work.run(look), False
-    days = await work.run(lambda: vault.use(scope).trash.days())
+    damaged = isinstance(found, SealedMemory)  # the trash keeps none
+    days = 0 if damaged else await work.run(lambda: vault.use(scope).trash.days())
     given = await questions.parameters(request)
     if request.method == "POST" and forms.last(given, "version"):
         if forms.last(given, "version") == str(found.version):
@@ -248,6 +258,7 @@ async def delete(datasette: Any, request: Any) -> Response:
         "keep": kept(request),
         "memory": found,
         "title": shown_title(found.title, found.text) or "Untitled",
+        "damaged": damaged,
         "changed": changed,
         "days": days,
     }

@@ -18,7 +18,14 @@ from jinja2 import Environment, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
-from memory_store.errors import DeletedError, LockedError, NotAVaultError, NotFoundError
+from memory_store.errors import (
+    DeletedError,
+    FormatError,
+    LockedError,
+    NotAVaultError,
+    NotFoundError,
+    TamperedError,
+)
 from memory_store.host import whole_characters
 
 from ..permissions.asker import asker
@@ -85,19 +92,25 @@ async def refused(datasette: Any, request: Any, error: Exception) -> Response:
             return await message(datasette, request, "Not allowed", str(error), status)
         reason = str(error).removeprefix(f"{vault.database}: ") if status == 403 else ""
         return await unlock_page(datasette, request, vault, status, refusal=reason)
-    title, hint, trash = TITLES.get(status, "This did not work"), "", ""
+    title, hint, way = TITLES.get(status, "This did not work"), "", None
     if isinstance(error, NotAVaultError) and status == 404:
         title = "No vault in this database"
         hint = "Make one in a terminal: memory-store init notes.db --key-file ~/keys/notes.key"
     elif isinstance(error, DeletedError):
         title = "In the trash"
         trash = f"{hybrid_path(datasette, request.url_vars['database'])}/trash"
-        trash += f"?memory={error.memory_id}"
+        way = f"{trash}?memory={error.memory_id}", "See it in the trash, and put it back"
     elif isinstance(error, NotFoundError):
         title = "No such memory"
         hint = "It may have been deleted, or live in another collection."
+    elif isinstance(error, TamperedError | FormatError):
+        title = "This cannot be read"
+        hint = "In a terminal, memory-store verify names all that is damaged, and what to do."
+        if "id" in request.url_vars:
+            here = f"{hybrid_path(datasette, request.url_vars['database'])}/memories"
+            way = f"{here}/{request.url_vars['id']}/delete", "Delete it"
     headers = questions.retry_after(error)
-    return await message(datasette, request, title, str(error), status, hint, headers, trash)
+    return await message(datasette, request, title, str(error), status, hint, headers, way)
 
 
 async def message(
@@ -108,12 +121,12 @@ async def message(
     status: int,
     hint: str = "",
     headers: dict[str, str] | None = None,
-    trash: str = "",
+    way: tuple[str, str] | None = None,
 ) -> Response:
-    """A page with a heading, a sentence, and what to do next; ``trash`` is where it is."""
+    """A page with a heading, a sentence, and what to do next; ``way`` is a link and its words."""
     # too many at once: the same address again, where the question stands in it
     again = f"?{request.query_string}" if status == 429 and request.method == "GET" else None
-    context = {"title": title, "text": sentence(text), "hint": hint, "again": again, "trash": trash}
+    context = {"title": title, "text": sentence(text), "hint": hint, "again": again, "way": way}
     context |= await _search_here(datasette, request)
     return await render(datasette, request, "hybrid_message.html", context, status, headers)
 

@@ -38,17 +38,18 @@ class Upload:
 async def read_upload(request: Any) -> Upload:
     """The request's files: a multipart form, or one file as the body whose ``name`` is given.
 
-    Raises :class:`TooLargeError`, :class:`BadInputError`.
+    Fields may stand in the address, too; one in the form takes the place of the address's. Raises
+    :class:`TooLargeError`, :class:`BadInputError`.
     """
-    kind = request.headers.get("content-type", "")
+    kind, given = request.headers.get("content-type", ""), arguments(request)
     if not kind.startswith("multipart/form-data"):
         body = b"".join([chunk async for chunk in _chunks(request)])
-        given = arguments(request)
         name = (given.get("name") or [""])[-1]
         if not name:
             raise BadInputError("name: the name of the file expected in the address", "name")
         return Upload([(name, body)], given)
-    return await _read_form(request, kind)
+    form = await _read_form(request, kind)
+    return Upload(form.files, {**given, **form.fields})
 
 
 async def _read_form(request: Any, content_type: str) -> Upload:

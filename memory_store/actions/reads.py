@@ -12,8 +12,10 @@ import uuid
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +26,7 @@ from memory_store.actions.collections import collection_ids
 from memory_store.dates import epoch, parse_moment, validity
 from memory_store.errors import (
     BadInputError,
+    DamagedError,
     DeletedError,
     FormatError,
     NotFoundError,
@@ -46,14 +49,22 @@ from memory_store.vault import originals, trash
 from memory_store.vault.audit_events import READ
 from memory_store.vault.heads import count_topics, find_by_ref, read_refs
 from memory_store.vault.keyring import CollectionKeys
-from memory_store.vault.rows import open_bodies, open_head, open_memories, resolve_id, topic_tags
+from memory_store.vault.rows import (
+    Known,
+    open_bodies,
+    open_head,
+    open_memories,
+    resolve_id,
+    topic_tags,
+)
 from memory_store.vault.settings import FILLING
-from memory_store.vault.storage.damage import UNFORESEEN, vault_faults
+from memory_store.vault.storage import Storage
+from memory_store.vault.storage.damage import vault_faults
+from memory_store.vault.storage.memories import MemoryRow
 from memory_store.vault.storage.server import is_on_server
 from memory_store.vault.topic_hashes import asked_epoch
 
 AT_ONCE = 64  # memories that are open at a time where all are asked for
-DAMAGED = (TamperedError, FormatError, *UNFORESEEN)  # what reading a damaged memory raises
 Ordinals = npt.NDArray[np.int64]
 
 
@@ -96,24 +107,33 @@ def open_one(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:
     return opened[0]
 
 
-def shown(vault: OpenVault, memories: Sequence[Memory]) -> list[Memory]:
-    """Memories as callers see them: with their collection's name for its id."""
+def shown(
+    vault: OpenVault, memories: Sequence[Memory], there: Callable[[str], bool] | None = None
+) -> list[Memory]:
+    """Memories as callers see them: with their collection's name for its id.
+
+    ``there`` says which ids are there for the caller to see (``None``: the index knows).
+    """
     names = vault.collections.known_names()  # they were just read or written
     for memory in memories:
         if memory.collection not in names:
             raise TamperedError(f"collections of {memory.collection}: its name is missing")
-    snapshot = vault.snapshot() if any(one.superseded_by for one in memories) else None
+    if there is None and any(one.superseded_by for one in memories):
+        there = partial(_is_there, vault.snapshot())
 
     def successor(memory: Memory) -> str | None:
         """The memory that replaced it, as long as that one is there for the caller to see."""
         found = memory.superseded_by
-        here = snapshot is not None and found and snapshot.ordinal_of(found) is not None
-        return found if here else None
+        return found if there is not None and found and there(found) else None
 
     return [
         replace(memory, collection=names[memory.collection], superseded_by=successor(memory))
         for memory in memories
     ]
+
+
+def _is_there(snapshot: Snapshot, memory: str) -> bool:
+    return snapshot.ordinal_of(memory) is not None
 
 
 def _counted(found: Sequence[Memory]) -> tuple[int, int]:
@@ -320,36 +340,77 @@ def every(
     """Every memory with its text, newest first and of one moment, whatever is written meanwhile.
 
     ``damaged`` is given the id of each one that cannot be read, and why; without it that raises.
+    With it the index may be damaged, too: it is told so, and they come in the order of their ids.
     Holds a few of them in memory, however many there are. One thread has to ask for all; it holds
     the vault open until the last one.
     """
     vault = opened.vault
-    with (
-        vault_faults(vault.path),
-        vault.gate.entered(),
-        vault.moment(counted=True) as (storage, known),
-    ):
-        snapshot = known.snapshot.limited_to(vault.keyring.readable())
-        ordinals = _newest_first(snapshot, snapshot.alive.nonzero()[0])
-        for start in range(0, len(ordinals), AT_ONCE):
-            ids = snapshot.ids(ordinals[start : start + AT_ONCE])
-            read = partial(open_memories, storage, vault.keyring, known=known)
-            some = list(read(ids) if damaged is None else _undamaged(read, ids, damaged))
+    with vault_faults(vault.path), vault.gate.entered(), ExitStack() as moment:
+        storage, known, there, batches = _listed(vault, moment, damaged)
+        read = partial(open_memories, storage, vault.keyring, known=known)
+        if damaged is not None:
+            read = partial(_undamaged, vault.path, read, damaged)
+        for ids in batches:
+            some = list(read(ids))
             vault.access.check_unchanged(vault.path)
-            yield from shown(vault, some)
+            yield from shown(vault, some, there)
+
+
+def _listed(
+    vault: OpenVault, moment: ExitStack, damaged: Callable[[str, str], None] | None
+) -> tuple[Storage, Known, Callable[[str], bool], Iterator[Sequence[str]]]:
+    """What reads every memory at one moment, which ids there are, and these in batches.
+
+    Where the index is damaged and ``damaged`` is told so, all that the rows say.
+    """
+    readable = vault.keyring.readable()
+    try:
+        with vault_faults(vault.path):  # a count reads every page, also those that are damaged
+            storage, known = moment.enter_context(vault.moment(counted=damaged is None))
+    except (TamperedError, FormatError, DamagedError):
+        if damaged is None:
+            raise
+        damaged(
+            "the index", "it is damaged: whether a memory was put back or taken away is not known"
+        )
+        rows = moment.enter_context(vault.reader().reading())
+        ids = [memory for memory, collection in rows.memories.places() if collection in readable]
+        batches = (ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE))
+        return rows, AllRows(), set(ids).__contains__, batches
+    snapshot = known.snapshot.limited_to(readable)
+    ordinals = _newest_first(snapshot, snapshot.alive.nonzero()[0])
+    starts = range(0, len(ordinals), AT_ONCE)
+    found = (snapshot.ids(ordinals[start : start + AT_ONCE]) for start in starts)
+    return storage, known, partial(_is_there, snapshot), found
+
+
+class AllRows:
+    """Takes every row that opens, where no index says which one was written last."""
+
+    def check(self, row: MemoryRow, tag: bytes | None) -> None:
+        """Nothing is known of it."""
+
+    def check_absent(self, memory: str) -> None:
+        """Nothing is known of it."""
 
 
 def _undamaged(
+    path: Path,
     read: Callable[[list[str]], Iterator[Memory]],
-    ids: Sequence[str],
     damaged: Callable[[str, str], None],
+    ids: Sequence[str],
 ) -> Iterator[Memory]:
     """Those of some memories that can be read, one by one; of the others ``damaged`` is told."""
     for one in ids:
         try:
-            yield from read([one])
-        except DAMAGED as error:
+            with vault_faults(path):
+                found = [*read([one])]
+        except DamagedError:
+            damaged(one, "the file is damaged there")
+        except (TamperedError, FormatError) as error:
             damaged(one, str(error))
+        else:
+            yield from found
 
 
 def _newest_first(snapshot: Snapshot, ordinals: Ordinals) -> Ordinals:

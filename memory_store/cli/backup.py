@@ -98,7 +98,7 @@ def _undamaged(store: MemoryStore) -> Iterator[Memory]:
     """Every memory; where one cannot be read, the error says how to write the others."""
     try:
         yield from store.every()
-    except (TamperedError, FormatError, StorageError) as error:
+    except (TamperedError, FormatError) as error:
         raise type(error)(f"{error}. To write the rest: give {SKIP_DAMAGED}, too") from error
 
 

@@ -46,6 +46,10 @@ TOPICS = {
     "memory": "memory: the file holds no hashes of them, so SQL cannot join by them",
 }
 """Where topics are kept, in words."""
+TO_DO = (
+    "Put back a backup. Without one, memory-store delete ID takes away a memory that is damaged, "
+    "and memory-store export DIR --skip-damaged writes all others."
+)
 
 
 class DoctorCommand(VaultCommand):
@@ -191,9 +195,16 @@ def verify(store: MemoryStore, accept_older: bool, full: bool, as_json: bool) ->
         counted = f"{compared['entries']:,} entries, the words of {compared['words']:,}"
         click.echo(f"index compared: {counted}{vectors}")
     if failures:
+        if not as_json and any(map(_is_lost, failures)):
+            click.echo(TO_DO, err=True)
         sys.exit(EXIT_FAILED)
     if accept_older:
         store.accept_older()
+
+
+def _is_lost(failure: str) -> bool:
+    """Whether a failure is of a memory that no command mends."""
+    return failure.startswith("memory ") and "memory-store reindex" not in failure
 
 
 @vault_command()

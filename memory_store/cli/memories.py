@@ -38,7 +38,13 @@ from memory_store.cli.terminal import (
     shortened,
     styled,
 )
-from memory_store.errors import BadInputError, EditorError, MemoryStoreError
+from memory_store.errors import (
+    BadInputError,
+    EditorError,
+    FormatError,
+    MemoryStoreError,
+    TamperedError,
+)
 from memory_store.paths import file_of
 from memory_store.records import Memory
 from memory_store.titles import shown_title
@@ -321,23 +327,35 @@ def delete(store: MemoryStore, ids: tuple[str, ...], by: str | None, now: bool, 
     """
     if bool(ids) == bool(by):
         raise BadInputError("name memories by their ids, or an assistant by --by", "by")
-    found = [store.get(id) for id in ids]
+    found = {id: _read(store, id) for id in map(store.find_id, ids)}
     if by:
-        found = store.list(by=by, superseded=True, limit=store.stats()["memories"])
-        if not found:
+        written = store.list(by=by, superseded=True, limit=store.stats()["memories"])
+        if not written:
             raise BadInputError(f"--by {by}: it wrote nothing that is here", "by")
+        found = {memory.id: memory for memory in written}
+    damaged = [id for id, memory in found.items() if memory is None]
     if not yes and sys.stdin.isatty():
-        for memory in found:
-            click.echo(_line(memory), err=True)
+        for id, memory in found.items():
+            click.echo(f"{id[:SHORT_ID]}  damaged" if memory is None else _line(memory), err=True)
         question = f"{'Erase' if now else 'Delete'} {'these' if len(found) > 1 else 'this'}"
         click.confirm(f"{question}{' for good' if now else ''}?", abort=True, err=True)
-    store.delete_many([memory.id for memory in found], now=now)
+    store.delete_many(list(found), now=now)
     days = 0 if now else store.trash.days()
-    for memory in found:
-        click.echo(f"{memory.id} {'deleted' if days else 'erased'}")
-    if days:
-        they = "it" if len(found) == 1 else "them"
+    for id in found:
+        click.echo(f"{id} {'deleted' if days and id not in damaged else 'erased'}")
+    if days and damaged:
+        click.echo(f"Damaged, so not in the trash: {', '.join(damaged)}", err=True)
+    if days and len(found) > len(damaged):
+        they = "it" if len(found) - len(damaged) == 1 else "them"
         click.echo(f"In the trash for {days} days: memory-store undo brings {they} back", err=True)
+
+
+def _read(store: MemoryStore, id: str) -> Memory | None:
+    """The memory of that id; ``None`` where it is damaged."""
+    try:
+        return store.get(id, refs=False)
+    except (TamperedError, FormatError):
+        return None
 
 
 def _line(memory: Memory, type_room: int = 0) -> str:

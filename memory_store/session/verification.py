@@ -104,6 +104,7 @@ class _Work:
         self._vault = vault
         self._storage = storage
         self._readable = set(vault.keyring.readable())
+        self._lost = set[str]()  # collections of which a part of the index cannot be read
         self.snapshot = self._read_index()
         self._known = KnownRows(self.snapshot)
         self.entries = EntryChecks(self.snapshot, vault.keyring, model, full=full)
@@ -112,7 +113,11 @@ class _Work:
         """The index as its segments say; those that do not open have checks of their own."""
         vault, storage = self._vault, self._storage
         parts, stale, earlier = [], [], set()
-        for row in storage.segments.rows():
+        try:
+            rows = storage.segments.rows()
+        except sqlite3.DatabaseError:
+            rows, self._lost = [], self._readable
+        for row in rows:
             if row.collection not in self._readable:
                 continue
             keys = vault.keyring.of(row.collection)
@@ -120,6 +125,7 @@ class _Work:
                 segment = load_segment(storage, keys, row)
                 parts.append((segment, alive_rows(storage, row, segment), row.collection))
             except (MemoryStoreError, *UNFORESEEN):
+                self._lost.add(row.collection)
                 continue
             wanted = wanted_mark(vault.settings, keys)
             stale.append(is_stale(row.model, wanted, segment.windows))
@@ -137,30 +143,53 @@ class _Work:
         yield "collections", self._collections
         for collection in vault.keyring.readable():
             yield f"account of collection {collection}", partial(self._account, collection)
-        for row in storage.segments.rows():
-            if row.collection in self._readable:
-                yield f"segment {row.id}", partial(self._segment, row)
+        yield from _each("vault_segments", self._segments())
         yield "vault_segment_parts", self._extra_parts
         if vault.settings.format >= FORMAT_VERSION:
-            yield from _rows_of_format_3(vault, storage)
+            yield from _each("vault_sources", _rows_of_format_3(vault, storage))
         if vault.keyring.is_owner:
-            for sequence, tag, sealed in stored(storage):
-                yield f"expansion {sequence}", partial(vault.expansions.open, tag, sealed)
-            for tag, sealed in sync_state.stored(storage):
-                yield "vault_sync", partial(sync_state.check, vault.keyring, tag, sealed)
+            yield from _each("vault_expansions", self._expansions())
+            yield from _each("vault_sync", self._sync_state())
             yield "audit trail", partial(audit.check, storage, vault.keyring)
-            yield from _slots_not_listed(vault, storage)
+            yield from _each("vault_slots", _slots_not_listed(vault, storage))
         if vault.settings.topics_kept == MEMORY:
             yield "memory_topics", lambda: _refuse_unless(storage.topics.count() == 0, IN_THE_FILE)
-        for number, collection, sealed in storage.trash.of(vault.keyring.readable()):
-            check = partial(trash.check, storage, vault.keyring, number, collection, sealed)
-            yield f"vault_trash {number}", check
+        yield from _each("vault_trash", self._trash())
         yield "index", partial(vault.snapshot, whole=True)
-        rows = dict(storage.memories.places())
-        for memory, collection in rows.items():
-            if collection in self._readable:
+        yield from _each("memories", self._memories())
+
+    def _segments(self) -> Iterator[tuple[str, Check]]:
+        for row in self._storage.segments.rows():
+            if row.collection in self._readable:
+                yield f"segment {row.id}", partial(self._segment, row)
+
+    def _expansions(self) -> Iterator[tuple[str, Check]]:
+        for sequence, tag, sealed in stored(self._storage):
+            yield f"expansion {sequence}", partial(self._vault.expansions.open, tag, sealed)
+
+    def _sync_state(self) -> Iterator[tuple[str, Check]]:
+        for tag, sealed in sync_state.stored(self._storage):
+            yield "vault_sync", partial(sync_state.check, self._vault.keyring, tag, sealed)
+
+    def _trash(self) -> Iterator[tuple[str, Check]]:
+        storage, keyring = self._storage, self._vault.keyring
+        for number, collection, sealed in storage.trash.of(keyring.readable()):
+            check = partial(trash.check, storage, keyring, number, collection, sealed)
+            yield f"vault_trash {number}", check
+
+    def _memories(self) -> Iterator[tuple[str, Check]]:
+        known = self.snapshot.ids(self.snapshot.alive.nonzero()[0])
+        try:
+            rows = dict(self._storage.memories.places())
+        except sqlite3.DatabaseError:  # of those in the index, each that can be read is checked
+            for memory in known:
                 yield f"memory {memory}", partial(self._memory, memory)
-        for memory in self.snapshot.ids(self.snapshot.alive.nonzero()[0]):
+            raise
+        for memory, collection in rows.items():
+            unknown = collection in self._lost and self.snapshot.ordinal_of(memory) is None
+            if collection in self._readable and not unknown:
+                yield f"memory {memory}", partial(self._memory, memory)
+        for memory in known:
             if memory not in rows:
                 yield f"memory {memory}", partial(self._known.check_absent, memory)
 
@@ -236,6 +265,14 @@ class _Work:
             whole = kept == FILLING or any(one <= topics for one in wanted)
             whole = whole and topics <= set().union(*wanted)
             _refuse_unless(whole, "its topic hashes are others")
+
+
+def _each(table: str, checks: Iterator[tuple[str, Check]]) -> Iterator[tuple[str, Check]]:
+    """The checks of a table's rows; where these cannot be read, one that says so."""
+    try:
+        yield from checks
+    except sqlite3.DatabaseError as error:
+        yield table, partial(_refuse_unless, False, str(error))
 
 
 def _rows_of_format_3(vault: WholeVault, storage: Storage) -> Iterator[tuple[str, Check]]:

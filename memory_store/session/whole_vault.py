@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from memory_store.errors import StorageError
 from memory_store.index.layout import overwrite
 from memory_store.index.snapshot import Snapshot
 from memory_store.scopes import Limits
@@ -27,7 +28,7 @@ from memory_store.session.likenesses import Likenesses
 from memory_store.session.link_graph import LinkGraph, LinkGraphs
 from memory_store.session.live_index import LiveIndex
 from memory_store.session.readers import KnownRows, Readers
-from memory_store.sqlite import WRITABLE, FileAccess, sqlite3
+from memory_store.sqlite import WRITABLE, FileAccess, sqlite3, storage_faults
 from memory_store.vault import trash
 from memory_store.vault.collections import insert_collection
 from memory_store.vault.expansions import Expansions
@@ -151,13 +152,14 @@ class WholeVault:
             return
         self._trash_looked_at = time.monotonic()
         with self._write_lock:
-            if not trash.too_old(storage, self.keyring, days):
-                return
             try:
-                with storage.transaction(self.keyring):
-                    trash.purge(storage, self.keyring, days)
-                storage.erase_traces()
-            except sqlite3.OperationalError:  # busy, or full: it stays until it is not
+                with storage_faults(self.path):
+                    if not trash.too_old(storage, self.keyring, days):
+                        return
+                    with storage.transaction(self.keyring):
+                        trash.purge(storage, self.keyring, days)
+                    storage.erase_traces()
+            except StorageError:  # busy, full or damaged: it stays until it is not
                 self._trash_looked_at = -LOOK_AT_TRASH
 
     def _mend_shares(self) -> None:

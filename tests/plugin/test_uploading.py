@@ -113,6 +113,18 @@ async def test_a_trial_writes_nothing(served: Served) -> None:
     assert rows == []
 
 
+async def test_a_field_of_a_form_may_stand_in_the_address(served: Served) -> None:
+    root, address = served.by("root"), "/import.json?topics=harbour&type=fact&dry_run=1"
+    tried = await post(root, {"a.md": b"A note about quays."}, address)
+    assert (await ended(root, tried.json()["job"]))["dry_run"] is True
+    begun = await post(root, {"a.md": b"A note about quays."}, address, dry_run="0", type="note")
+    assert (await ended(root, begun.json()["job"]))["imported"] == 1
+    (found,) = served.store.list(topic="harbour")
+    assert (found.type, found.topics) == ("note", ("harbour",))
+    refused = await post(root, {"a.md": b"A note about quays."}, "/import.json?topic=harbour")
+    assert refused.status_code == 400
+
+
 async def test_only_writers_upload(served: Served) -> None:
     for who in ("bob", "alice", "mallory", None):
         assert (await post(served.by(who), NOTES)).status_code == 403

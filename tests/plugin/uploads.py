@@ -42,11 +42,13 @@ def form(files: dict[str, bytes], **fields: str) -> tuple[bytes, str]:
     return body, f"multipart/form-data; boundary={boundary}"
 
 
-async def post(served: Served, files: dict[str, bytes], **fields: str) -> Any:
+async def post(
+    served: Served, files: dict[str, bytes], address: str = "/import.json", **fields: str
+) -> Any:
     """Upload files as JSON's endpoint takes them."""
     body, kind = form(files, **fields)
     return await served.datasette.client.post(
-        f"{served.base}/import.json",
+        served.base + address,
         content=body,
         headers={**BEARER, "Content-Type": kind},
         cookies=served.cookies,

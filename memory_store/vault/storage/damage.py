@@ -13,14 +13,15 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from memory_store.errors import StorageError
-from memory_store.sqlite import connect, sqlite3, storage_faults
+from memory_store.errors import DamagedError
+from memory_store.sqlite import DAMAGED, connect, sqlite3, storage_faults
 from memory_store.vault.storage.file_access import file_access
 from memory_store.vault.storage.schema import FIRST_TABLES
 from memory_store.vault.storage.server import is_on_server, on_server
 
 UNFORESEEN = (TypeError, AttributeError, LookupError, ValueError, OverflowError, sqlite3.Error)
 """What a value of the wrong kind makes of code that is right."""
+STRANGE = "the database has values that no vault writes; memory-store verify says where"
 NULLABLE = frozenset(
     {
         ("memories", "type"),  # these three in a `strict` vault
@@ -41,21 +42,16 @@ NULLABLE = frozenset(
 def vault_faults(path: Path) -> Iterator[None]:
     """What cannot be read or written inside is StorageError, naming the file and the cause.
 
-    A fault of the disk, a file that SQLite finds damaged, or one with values that no vault writes.
+    A fault of the disk; DamagedError for a file that SQLite finds damaged, or one with values that
+    no vault writes.
     """
     try:
         with storage_faults(path):
             yield
     except UNFORESEEN as error:
         if _damaged(path):
-            what = (
-                "database has values that no vault writes"
-                if is_on_server(path)
-                else "file is damaged"
-            )
-            raise StorageError(
-                f"{path.name}: the {what}; memory-store verify says where"
-            ) from error
+            what = STRANGE if is_on_server(path) else DAMAGED
+            raise DamagedError(f"{path.name}: {what}") from error
         raise
 
 

@@ -19,6 +19,7 @@ from memory_store.addresses import Address
 from memory_store.errors import (
     AwayError,
     BadInputError,
+    DamagedError,
     MemoryStoreError,
     ReadOnlyError,
     StorageError,
@@ -349,7 +350,7 @@ _CAUSES: dict[str, tuple[type[MemoryStoreError], str]] = {
     NOT_ALLOWED: (StorageError, "this role may not do it: memory-store storage init prints grants"),
     "3D000": (ServerError, "there is no such database on the server"),
     "08": (ServerAwayError, "the database is away"),
-    "22": (StorageError, "it has values that no vault writes; memory-store verify says where"),
+    "22": (DamagedError, "it has values that no vault writes; memory-store verify says where"),
 }
 """SQLSTATE, or its class → what is raised, and the cause in words."""
 
