@@ -28,7 +28,9 @@ WRITTEN = ("command", "args", "env")  # of an entry, by us
 WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 BEFORE = ".before-memory-store"  # behind the name of the file as it was
-STARTS = ("-m", "memory_store", "mcp")  # what the arguments of our entries begin with
+STARTS = ("-P", "-m", "memory_store", "mcp")
+"""What the arguments of our entries begin with. An assistant starts a server in the folder that it
+works on: with ``-P`` no file of that folder is imported in the place of a package."""
 PASSED_ON = (
     "MEMORY_STORE_STATE",
     "MEMORY_STORE_CACHE",

@@ -8,9 +8,11 @@ import click
 
 from memory_store.errors import (
     BadInputError,
+    FormatError,
     LockedError,
     MemoryStoreError,
     ModelUnavailableError,
+    TamperedError,
     WrongKeyError,
     without_passwords,
 )
@@ -19,6 +21,8 @@ EXIT_FAILED = 1  # not found, not a vault, some files failed, the model is missi
 EXIT_BAD_INPUT = 2  # the same code click gives for an unknown option
 EXIT_NO_KEY = 3  # wrong key, no key, locked
 EXIT_INTERRUPTED = 130  # Ctrl-C: 128 + SIGINT, as shells count it
+OF_MEMORIES = ("memories.", "memory_bodies.")  # how an error begins that names a damaged memory
+VERIFY = "memory-store verify names every damaged memory, and what to do"
 
 
 def exit_code_of(error: BaseException) -> int:
@@ -53,6 +57,8 @@ def _message(error: BaseException) -> str | None:
         return message if error.remedy in message else f"{message.rstrip('.')}. Try: {error.remedy}"
     if isinstance(error, BadInputError):
         return _as_typed(str(error), error.parameter)
+    if isinstance(error, TamperedError | FormatError) and str(error).startswith(OF_MEMORIES):
+        return f"{error}; {VERIFY}"
     if isinstance(error, MemoryStoreError):
         return str(error)
     if isinstance(error, OSError):

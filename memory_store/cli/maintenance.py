@@ -48,7 +48,7 @@ TOPICS = {
 """Where topics are kept, in words."""
 TO_DO = (
     "Put back a backup. Without one, memory-store delete ID takes away a memory that is damaged, "
-    "and memory-store export DIR --skip-damaged writes all others."
+    "where the file allows it, and memory-store export DIR --skip-damaged writes all others."
 )
 
 

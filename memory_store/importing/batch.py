@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memory_store.configuration import typed_vault
 from memory_store.dates import epoch
 from memory_store.errors import BadInputError, ConflictError
 from memory_store.importing.drafts import ends_before_it_begins, memory_from_draft
@@ -27,6 +28,8 @@ from memory_store.vault.storage import Storage
 from memory_store.vault.trash import BY_IMPORT, Change
 
 BACKWARDS = "valid_to is before valid_from; the note was imported with both as they are"
+EDITED = "it was changed in the vault and in the file: the file's was taken"
+RESTORE = "; memory-store trash restore{} {} brings the other back"
 BROUGHT = "another import has just brought it, saying something else: import it again"
 BATCH_MEMORIES = 64
 BATCH_SECONDS = 2.0  # a batch is written at the latest now: what a killed import loses
@@ -39,7 +42,8 @@ class Pending(Struct, frozen=True):
     """A draft to be written: new, or replacing the memory that has the same origin.
 
     ``name`` is what messages call it, ``kind`` what it is counted as, ``original`` the file that it
-    was read from, where that is to be kept.
+    was read from, where that is to be kept; ``edited`` says that what it replaces was changed in
+    the vault.
     """
 
     draft: MemoryDraft
@@ -48,6 +52,7 @@ class Pending(Struct, frozen=True):
     name: str
     kind: str
     original: bytes | None = None
+    edited: bool = False
 
 
 class _Accepted(Struct, frozen=True):
@@ -166,6 +171,8 @@ class Batch:
                 continue
             if ends_before_it_begins(item.draft):
                 self._counts.warnings.append((item.name, BACKWARDS))
+            if item.edited and self._ledger.collection in self._job.readable:
+                self._counts.warnings.append((item.name, self._edit_replaced(item)))
             self._counts.kinds[item.kind] += 1
             if item.replaces is None:
                 self._counts.imported += 1
@@ -173,6 +180,11 @@ class Batch:
                 self._counts.replaced += 1
         self._job.written(self._counts.report())
         return {pending[number].origin.file for number in refused}
+
+    def _edit_replaced(self, item: Pending) -> str:
+        """What is said of an edit in the vault that a changed file takes the place of."""
+        back = RESTORE.format(typed_vault(self._vault.path), item.replaces)
+        return EDITED + (back if self._vault.settings.trash else "")
 
     def _brought_meanwhile(self, pending: Sequence[Pending]) -> dict[int, bool]:
         """Of drafts those whose record another import has brought since they were read, by their

@@ -231,7 +231,8 @@ class FileImporter:
             self._counts.moved.append((moved[1], file.ref))
             return
         replaced = known.memory if known else None
-        self._batch.put(Pending(draft, origin, replaced, name, kind, original))
+        edited = known is not None and known.draft is None and known.origin is not None
+        self._batch.put(Pending(draft, origin, replaced, name, kind, original, edited))
 
     def _shaped(self, draft: MemoryDraft, file: SourceFile) -> MemoryDraft:
         """The draft with the caller's type and topics, its origin spelled out, and its authors.

@@ -63,6 +63,7 @@ def _apart(points: npt.NDArray[np.float64], radii: npt.NDArray[np.float64]) -> A
     gap = 6.0
     points = points + np.arange(len(points))[:, None] * (0.01, 0.007)  # none lies on another
     low, high = radii[:, None], np.array([WIDTH, HEIGHT]) - radii[:, None]
+    points = np.clip(points, low, high)
     for _ in range(ROUNDS):
         lines = points[:, None, :] - points[None, :, :]
         lengths = np.maximum(1e-6, np.sqrt((lines**2).sum(axis=2)))

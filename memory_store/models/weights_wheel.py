@@ -65,7 +65,7 @@ def _downloaded(wanted: str, folder: Path) -> Path:
     arguments += ["--no-input", "--quiet", "--dest", str(folder), wanted]
     try:
         subprocess.run(
-            [sys.executable, "-m", "pip", *arguments],
+            [sys.executable, "-P", "-m", "pip", *arguments],
             check=True,
             capture_output=True,
             text=True,

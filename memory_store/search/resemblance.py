@@ -20,7 +20,7 @@ from memory_store.search.context import SearchContext
 from memory_store.session.entries import TermHashes
 from memory_store.text.tokens import terms
 
-SAMPLE = 1_024  # of a long text's shingles, those of the least hashes: a share that is off by 1 %
+SAMPLE = 1_024  # of a long text's shingles, those of the least hashes: .7 is said as .69 ± .02
 LEAST = 0.5  # of the shingles of two texts, that they must share to be named
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -52,12 +54,33 @@ def test_an_entry_has_absolute_paths_and_no_secret(
     assert home in CLIENTS[client].path().parents
     found = entry(client)
     assert found["command"] == sys.executable
-    assert found["args"][:4] == ["-m", "memory_store", "mcp", str(store.path.resolve())]
+    assert found["args"][:5] == [
+        *("-P", "-m", "memory_store", "mcp"),
+        str(store.path.resolve()),
+    ]
     assert str(key_file.resolve()) in found["args"]
     assert "--write" not in found["args"]
     secret = key_file.read_text().strip()
     assert secret not in CLIENTS[client].path().read_text("utf-8")
     assert secret not in result.output
+
+
+def test_an_entry_runs_no_file_of_the_folder_that_the_assistant_works_on(
+    home: Path, store: MemoryStore, key_file: Path, tmp_path: Path
+) -> None:
+    assert install(store, key_file, "claude-code").exit_code == 0
+    found, folder = entry("claude-code"), tmp_path / "a stranger's project"
+    folder.mkdir()
+    for module in ("mcp", "click", "msgspec", "numpy", "memory_store"):
+        (folder / f"{module}.py").write_text("open('was run', 'w').close()\n")
+    subprocess.run(
+        [found["command"], *found["args"]],
+        env={**os.environ, **found["env"]},
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        timeout=60,
+    )
+    assert not (folder / "was run").exists()
 
 
 def test_an_entry_is_named_in_letters_that_every_assistant_takes(

@@ -56,6 +56,8 @@ def zero_page_of(vault: Vault, table: str) -> None:
 def test_a_damaged_memory_is_named_and_deleted_and_nothing_else_is(vault: Vault, part: str) -> None:
     damaged, *others = [memory["id"] for memory in vault.json("list")]
     change(vault, FLIPPED[part], damaged)
+    unread = vault.run("get", damaged)
+    assert "memory-store verify names every damaged memory" in unread.stderr
     named = vault.run("verify")
     assert named.exit_code == 1
     assert f"failed: memory {damaged}: " in named.stderr

@@ -281,6 +281,22 @@ def test_links_to_two_notes_of_one_title_say_which(vault: Vault, tmp_path: Path)
     assert "Twin (sub/Twin)" in shown
 
 
+def test_an_edit_in_the_vault_that_a_changed_file_replaces_is_named_and_can_be_brought_back(
+    vault: Vault, notes: Path
+) -> None:
+    assert vault.run("edit", "bread.md", "--text", "Bake it darker.").exit_code == 0
+    again = vault.run("import", str(notes), "--no-embed")
+    assert (again.stderr.count("warning"), again.stdout.count("unchanged 5")) == (0, 1)
+    (notes / "bread.md").write_text("# Rye bread\n\nFeed it twice.")
+    (notes / "backup.txt").write_text("Restic runs at three.")
+    replaced = vault.run("import", str(notes), "--no-embed")
+    (warning,) = [line for line in replaced.stderr.splitlines() if line.startswith("warning")]
+    assert "bread.md: it was changed in the vault and in the file" in warning
+    words = warning.partition("memory-store ")[2].removesuffix(" brings the other back").split()
+    assert run(*words, "--key-file", str(vault.key_file)).exit_code == 0
+    assert vault.json("get", "bread.md")["text"] == "Bake it darker."
+
+
 @pytest.mark.in_a_file
 def test_an_export_names_what_is_damaged_and_writes_the_rest_where_you_ask_for_that(
     vault: Vault, tmp_path: Path

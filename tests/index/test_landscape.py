@@ -10,7 +10,7 @@ import numpy.typing as npt
 from made_up_entries import DIMENSIONS, entry, topic_hash
 
 from memory_store.index.landscape import Regions, regions
-from memory_store.index.map_layout import HEIGHT, WIDTH
+from memory_store.index.map_layout import HEIGHT, WIDTH, laid_out
 from memory_store.index.segment import IndexEntry, build
 from memory_store.index.snapshot import Snapshot
 
@@ -113,6 +113,15 @@ def test_circles_are_on_the_map_and_lie_apart() -> None:
         assert one.radius - 1 <= one.y <= HEIGHT - one.radius + 1
         for other in made[:place]:
             assert np.hypot(one.x - other.x, one.y - other.y) > 0.95 * (one.radius + other.radius)
+
+
+def test_circles_that_lie_apart_from_the_first_are_on_the_map_too() -> None:
+    for seed in range(40):
+        seeds = [random.Random(f"{seed} {one}").randbytes(8) for one in range(4)]
+        circles = laid_out([29, 10, 9, 6], np.zeros((4, 4), dtype=np.float32), seeds)
+        for x, y, radius in circles:
+            assert radius - 1 <= x <= WIDTH - radius + 1
+            assert radius - 1 <= y <= HEIGHT - radius + 1
 
 
 def test_without_vectors_topics_go_by_what_stands_together() -> None:

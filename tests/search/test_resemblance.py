@@ -71,7 +71,7 @@ def test_of_a_long_text_a_sample_is_looked_for(store: MemoryStore) -> None:
     ((id_, all_of_it), (other, some)) = store.resembling(" ".join(words))
     assert (id_, other) == (whole.id, part.id)
     assert all_of_it == pytest.approx(1.0, abs=0.001)
-    assert some == pytest.approx(0.7, abs=0.05)
+    assert some == pytest.approx(0.7, abs=0.1)  # six times what samples differ by
 
 
 def test_source_code_is_found_by_its_names(store: MemoryStore) -> None:

@@ -214,9 +214,10 @@ def _excerpt(result: Scored, text: str, matcher: Marker) -> tuple[int, int]:
     hits = matcher.hits(text)
     at = densest(hits, PREVIEW_CHARACTERS)
     liked = result.passage
-    if at is not None and liked is not None:
-        inside = densest(_within(hits, *liked), PREVIEW_CHARACTERS)
-        if inside is not None:
+    within = hits if liked is None else _within(hits, *liked)
+    if len(within) < len(hits):
+        inside = densest(within, PREVIEW_CHARACTERS)
+        if at is not None and inside is not None:
             near_it, best = (
                 len({said for _, _, said in _within(hits, n, n + PREVIEW_CHARACTERS)})
                 for n in (inside, at)

@@ -307,18 +307,21 @@ def topic_names(text: str, language: str) -> list[set[str]]:
     typed = [word.strip(_TRIMMED) for word in text.split()]
     typed = [word for word in typed if word][:MOST_TOPIC_WORDS]
     empty = [is_stop_word(word, language) for word in typed]
+    plain = [word.isascii() and word.isalnum() for word in typed]  # what is normalised by lower()
     names: list[set[str]] = [set() for _ in typed]
     for length in range(1, LONGEST_TOPIC + 1):
         for start in range(len(typed) - length + 1):
-            if all(empty[start : start + length]):
+            these = slice(start, start + length)
+            if all(empty[these]):
                 continue
-            name = normalise_topic("-".join(typed[start : start + length]))
-            for group in names[start : start + length]:
+            said = "-".join(typed[these])
+            name = said.lower() if all(plain[these]) else normalise_topic(said)
+            for group in names[these]:
                 group.add(name)
-    for group, word in zip(names, typed, strict=True):
-        inner = [part.text for part in words_of(word)]
-        if inner != [word]:
-            kept = (part for part in inner if not is_stop_word(part, language))
+    for group, word, whole in zip(names, typed, plain, strict=True):
+        if not whole:
+            parts = (part.text for part in words_of(word))
+            kept = (part for part in parts if not is_stop_word(part, language))
             group.update(map(normalise_topic, kept))
     unique = {frozenset(group - {""}): None for group in names}
     return [set(group) for group in unique if group]
