@@ -3,9 +3,10 @@
 Boundary: an assistant is an actor like any other, known by a token, and may do what the actor's
 grants say: it finds where it may search, reads where it may decrypt, adds where it may write, and
 changes what it may both write and decrypt. ``?access=`` and ``?collection=`` in the address allow
-it less, never more. From one request to the next is kept what a client subscribed to, for its actor
-alone. What a browser sends for another site is refused. How much it asks is counted for each token
-on its own, streams for each actor.
+it less, never more; another parameter is refused, so that a slip in one of these is not taken for
+none. From one request to the next is kept what a client subscribed to, for its actor alone. What a
+browser sends for another site is refused. How much it asks is counted for each token on its own,
+streams for each actor.
 """
 
 from __future__ import annotations
@@ -106,6 +107,8 @@ async def only_vault(datasette: Any, request: Any, receive: Any, send: Any) -> N
 
 async def _answer(datasette: Any, request: Any, database: str, receive: Any, send: Any) -> None:
     host.require_sdk()
+    given = questions.arguments(request)
+    questions.refuse_unknown(given, "access", "collection")
     await questions.vault_now(datasette, request, "search", database=database)
     sessions, who = _sessions.setdefault(datasette, host.Sessions()), _who(request)
     session = sessions.of(who, request.headers.get(SESSION, ""))
@@ -114,7 +117,6 @@ async def _answer(datasette: Any, request: Any, database: str, receive: Any, sen
     posted = request.method == "POST"
     body = await questions.read_body(request, BODY_LIMIT) if posted else None
     vault, grants = await questions.vault_for(datasette, request, "search", database=database)
-    given = questions.arguments(request)
     access, collections = _access(given.get("access", ())), given.get("collection", ())
     allowance = _allowances.setdefault(datasette, host.Allowances()).of(_caller(request))
 

@@ -130,6 +130,15 @@ async def test_the_address_names_the_collections(served: Served) -> None:
     assert added.collection == "work"
 
 
+@pytest.mark.parametrize("misspelled", ["collections=work", "Collection=work", "acess=read"])
+async def test_a_misspelled_limit_is_refused_not_left_out(served: Served, misspelled: str) -> None:
+    root = served.by("root")
+    for path in ("/-/hybrid/mcp", f"{served.base}/mcp"):
+        refused = await root.send("POST", f"{path}?{misspelled}", PING)
+        assert refused.status_code == 400
+        assert "there is no such parameter here; known: access, collection" in refused.text
+
+
 async def test_one_who_may_not_read_gets_what_the_page_gives(served: Served) -> None:
     page = await served.by("alice").send("GET", ".json?q=tomatoes+water", headers={})
     async with connected(served, "alice") as session:
