@@ -8,6 +8,7 @@ import threading
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotFoundError
+from memory_store.importing.drafts import METADATA_DEPTH
 from memory_store.records import TYPES, MemoryChange, MemoryDraft
 from memory_store.scopes import Scope
 from memory_store.store import MemoryStore
@@ -106,6 +108,34 @@ def test_a_refused_change_names_all_that_is_wrong_with_it(store: MemoryStore) ->
     with pytest.raises(BadInputError, match="no memory without text: delete it instead"):
         store.edit(one.id, text=" ")
     assert store.get(one.id) == one
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: Any = "bottom"
+    for _ in range(levels - 1):
+        value = [value]
+    return {"deep": value}
+
+
+def deeper(calls: int, then: Callable[[], Any]) -> Any:
+    """What ``then`` gives, so many calls further down, as in a server."""
+    return deeper(calls - 1, then) if calls else then()
+
+
+def test_metadata_is_nested_as_deep_as_it_can_be_read_wherever_that_is(store: MemoryStore) -> None:
+    kept = store.add("A heron", metadata=nested(METADATA_DEPTH))
+    (row,) = deeper(350, lambda: store.search("heron", mode="keyword")).rows
+    assert row.id == kept.id
+    assert deeper(350, lambda: store.get(kept.id)).metadata == nested(METADATA_DEPTH)
+    for levels in (METADATA_DEPTH + 1, 480, 900, 2_000, 100_000):
+        for write in (
+            lambda deep: store.add("A bittern", metadata=deep),
+            lambda deep: store.edit(kept.id, metadata=deep),
+        ):
+            with pytest.raises(BadInputError) as refused:
+                write(nested(levels))
+            assert refused.value.parameter == "metadata"
+    assert store.get(kept.id) == kept
 
 
 def test_memories_are_deleted_together_or_not_at_all(store: MemoryStore) -> None:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING, BinaryIO
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -231,9 +231,8 @@ def _modified(member: zipfile.ZipInfo) -> float | None:
 class _Expanded(io.RawIOBase):
     """The bytes of a file in an archive, expanded as they are read."""
 
-    def __init__(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
-        with _broken_said():
-            self._stream = archive.open(member)
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
 
     def readable(self) -> bool:
         return True
@@ -268,7 +267,9 @@ def _broken_said() -> Iterator[None]:
 
 
 def _member_stream(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> BinaryIO:
-    return io.BufferedReader(_Expanded(archive, member))
+    with _broken_said():
+        stream = archive.open(member)
+    return io.BufferedReader(_Expanded(stream))
 
 
 def _hidden(parts: Sequence[str]) -> bool:

@@ -25,6 +25,7 @@ TITLE_LIMIT = 1_000
 TOPIC_LIMIT = 200  # topics of one memory
 TOPIC_LENGTH = 200
 METADATA_LIMIT = 100_000  # bytes as JSON
+METADATA_DEPTH = 200  # lists and objects in one another: what Python reads wherever it stands
 DEFAULT_TYPE = "note"
 
 
@@ -154,16 +155,26 @@ def checked_id(given: str) -> str:
 
 
 def checked_metadata(metadata: Any) -> dict[str, Any]:
-    """Metadata as plain JSON data. Raises BadInputError when it is none, or too large."""
+    """Metadata as plain JSON data. Raises BadInputError when it is none, too large or too deep."""
     try:
         encoded = json.dumps(dict(metadata), default=str, allow_nan=False)
+        plain = json.loads(encoded)
     except (TypeError, ValueError, RecursionError):
         raise BadInputError("metadata must be an object of plain values", "metadata") from None
     if len(encoded) > METADATA_LIMIT:
         raise BadInputError(
             f"metadata of {len(encoded):,} bytes; {METADATA_LIMIT:,} at most", "metadata"
         )
-    return dict(mended(json.loads(encoded)))
+    level: list[Any] = [plain]
+    for _ in range(METADATA_DEPTH):
+        level = [inner for one in level for inner in _values_of(one)]
+    if any(isinstance(one, dict | list) for one in level):
+        raise BadInputError(f"metadata is nested over {METADATA_DEPTH} levels", "metadata")
+    return dict(mended(plain))
+
+
+def _values_of(plain: Any) -> Iterable[Any]:
+    return plain.values() if isinstance(plain, dict) else plain if isinstance(plain, list) else ()
 
 
 def _whole(given: str | None) -> str | None:
