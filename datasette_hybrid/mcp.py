@@ -137,6 +137,8 @@ async def _answer(datasette: Any, request: Any, database: str, receive: Any, sen
             return await made(
                 *await questions.vault_now(datasette, request, "search", database=database)
             )
+        except errors.MemoryStoreError:
+            raise
         except questions.REFUSALS as error:
             raise host.RefusedError(str(error)) from None
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import anyio
@@ -22,7 +22,7 @@ from mcp import MCPError
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 
 from memory_store.assistants.assistant import Assistant
-from memory_store.errors import MemoryStoreError
+from memory_store.errors import AwayError, BusyError, MemoryStoreError
 from memory_store.store import MemoryStore
 
 LOOK_SECONDS, RENEW_SECONDS = 1.0, 10.0
@@ -151,7 +151,8 @@ class Changes:
             with anyio.move_on_after(seconds):
                 while True:
                     await anyio.sleep(LOOK_SECONDS)
-                    await self._tell()
+                    with suppress(BusyError, AwayError):  # the next look tells what this did not
+                        await self._tell()
         except MemoryStoreError:  # its next call is answered with that
             pass
         self._handler.close()

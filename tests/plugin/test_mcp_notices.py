@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from datasette_hybrid import mcp
+from datasette_hybrid.requests.admission import WAITING, WORKERS, work
 from memory_store.assistants import allowance, changes
 from memory_store.assistants.sessions import SESSIONS, Sessions
 
 from .conftest import ONE, THREE, Filled, Served
+from .test_admission import busy
 from .test_mcp import SENDING, TOKENS, with_tokens
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
@@ -243,6 +245,19 @@ async def test_who_listens_hears_what_changed_and_of_no_memory_that_is_not_their
         served.store.edit(ONE, text="The spare key hangs in the shed")
         assert {await stream.changed(), await stream.changed()} == {LANDSCAPE, addresses[0]}
         assert stream.messages.empty()
+
+
+async def test_what_changes_while_the_server_has_too_much_to_do_is_told_later(
+    served: Served,
+) -> None:
+    async with listening(served, "bob", LANDSCAPE) as stream:
+        await begun(stream)
+        async with busy(work, WORKERS + WAITING, "bob"):
+            served.store.edit(THREE, text="A changed note")
+            await asyncio.sleep(0.5)  # it looks, and is refused
+            assert stream.messages.empty()
+            assert not stream.ended.is_set()
+        assert await stream.changed() == LANDSCAPE
 
 
 async def test_a_role_that_is_taken_away_is_gone_for_the_next_notice(served: Served) -> None:
