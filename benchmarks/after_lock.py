@@ -41,6 +41,7 @@ PROFILES = ("default", "strict")
 PIECE = 8  # bytes that are looked for first
 MIXED_BITS = 20
 PAGE = os.sysconf("SC_PAGESIZE")
+GUARD = np.uint64(1 << 58)  # of an entry of the page map: no page, such as the end of a stack since glibc 2.42
 QUERY = "heron"
 KEYS, KEY_FILE, VECTORS, TEXTS = "keys", "key file", "vectors", "texts"
 
@@ -162,7 +163,9 @@ def writable_memory(process: int) -> Iterator[bytes]:
             first, last = (int(one, 16) // PAGE for one in span.groups())
             pagemap.seek(first * PIECE)
             entries = np.frombuffer(pagemap.read((last - first) * PIECE), np.uint64)
-            for start, end in _runs(entries >> np.uint64(62) != 0):  # in memory, or swapped out
+            held = entries >> np.uint64(62) != 0  # in memory, or swapped out
+            held &= entries & GUARD == 0
+            for start, end in _runs(held):
                 memory.seek((first + start) * PAGE)
                 yield b"".join(_read(memory, (end - start) * PAGE))
 
