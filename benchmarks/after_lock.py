@@ -41,7 +41,7 @@ PROFILES = ("default", "strict")
 PIECE = 8  # bytes that are looked for first
 MIXED_BITS = 20
 PAGE = os.sysconf("SC_PAGESIZE")
-GUARD = np.uint64(1 << 58)  # of an entry of the page map: no page, such as the end of a stack since glibc 2.42
+GUARD = np.uint64(1 << 58)  # in the page map: no page, as at the end of a stack since glibc 2.42
 QUERY = "heron"
 KEYS, KEY_FILE, VECTORS, TEXTS = "keys", "key file", "vectors", "texts"
 
