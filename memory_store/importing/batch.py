@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.configuration import typed_vault
 from memory_store.dates import epoch
 from memory_store.errors import BadInputError, ConflictError
 from memory_store.importing.drafts import ends_before_it_begins, memory_from_draft
@@ -29,7 +28,7 @@ from memory_store.vault.trash import BY_IMPORT, Change
 
 BACKWARDS = "valid_to is before valid_from; the note was imported with both as they are"
 EDITED = "it was changed in the vault and in the file: the file's was taken"
-RESTORE = "; memory-store trash restore{} {} brings the other back"
+IN_THE_TRASH = ", and the other is in the trash: {}"
 BROUGHT = "another import has just brought it, saying something else: import it again"
 BATCH_MEMORIES = 64
 BATCH_SECONDS = 2.0  # a batch is written at the latest now: what a killed import loses
@@ -172,7 +171,8 @@ class Batch:
             if ends_before_it_begins(item.draft):
                 self._counts.warnings.append((item.name, BACKWARDS))
             if item.edited and self._ledger.collection in self._job.readable:
-                self._counts.warnings.append((item.name, self._edit_replaced(item)))
+                kept = IN_THE_TRASH.format(item.replaces) if self._vault.settings.trash else ""
+                self._counts.warnings.append((item.name, EDITED + kept))
             self._counts.kinds[item.kind] += 1
             if item.replaces is None:
                 self._counts.imported += 1
@@ -180,11 +180,6 @@ class Batch:
                 self._counts.replaced += 1
         self._job.written(self._counts.report())
         return {pending[number].origin.file for number in refused}
-
-    def _edit_replaced(self, item: Pending) -> str:
-        """What is said of an edit in the vault that a changed file takes the place of."""
-        back = RESTORE.format(typed_vault(self._vault.path), item.replaces)
-        return EDITED + (back if self._vault.settings.trash else "")
 
     def _brought_meanwhile(self, pending: Sequence[Pending]) -> dict[int, bool]:
         """Of drafts those whose record another import has brought since they were read, by their
