@@ -137,7 +137,7 @@ async def _answer(datasette: Any, request: Any, database: str, receive: Any, sen
             return await made(
                 *await questions.vault_now(datasette, request, "search", database=database)
             )
-        except errors.MemoryStoreError:
+        except errors.MemoryStoreError:  # who asks tells a busy moment from a refusal
             raise
         except questions.REFUSALS as error:
             raise host.RefusedError(str(error)) from None

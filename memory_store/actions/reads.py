@@ -339,8 +339,9 @@ def every(
 ) -> Iterator[Memory]:
     """Every memory with its text, newest first and of one moment, whatever is written meanwhile.
 
-    ``damaged`` is given the id of each one that cannot be read, and why; without it that raises.
-    With it the index may be damaged, too: it is told so, and they come in the order of their ids.
+    ``damaged`` is called with the id of each memory that cannot be read, and why. Without it, the
+    first such memory raises. If the index is damaged, ``damaged`` is called for that first, and the
+    memories come in the order of their ids.
     Holds a few of them in memory, however many there are. One thread has to ask for all; it holds
     the vault open until the last one.
     """
@@ -361,7 +362,7 @@ def _listed(
 ) -> tuple[Storage, Known, Callable[[str], bool], Iterator[Sequence[str]]]:
     """What reads every memory at one moment, which ids there are, and these in batches.
 
-    Where the index is damaged and ``damaged`` is told so, all that the rows say.
+    If the index is damaged, ``damaged`` is called for it, and the ids are those of all rows.
     """
     readable = vault.keyring.readable()
     try:
@@ -400,7 +401,7 @@ def _undamaged(
     damaged: Callable[[str, str], None],
     ids: Sequence[str],
 ) -> Iterator[Memory]:
-    """Those of some memories that can be read, one by one; of the others ``damaged`` is told."""
+    """Read memories one by one. ``damaged`` is called for each that cannot be read."""
     for one in ids:
         try:
             with vault_faults(path):
