@@ -198,13 +198,17 @@ class ExtraMissingError(MemoryStoreError):
     """A package is not installed that an extra of this one brings; the message names it."""
 
 
-class ModelUnavailableError(MemoryStoreError):
-    """No model of that name on this machine. ``remedy`` is the command that mends it."""
+class ModelError(MemoryStoreError):
+    """A model that something needs cannot be used. ``remedy`` is the command that mends it."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(message)
         self.remedy = remedy
 
 
-class ModelMismatchError(MemoryStoreError):
+class ModelUnavailableError(ModelError):
+    """No model of that name on this machine, or none that can be loaded."""
+
+
+class ModelMismatchError(ModelError):
     """The vault's vectors come from another model than the one loaded (see ``reindex``)."""

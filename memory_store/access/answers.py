@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from memory_store.errors import ModelError
 from memory_store.records import Memory, SearchResponse, SearchResult
 from memory_store.records.degraded import Code, Degraded
 from memory_store.records.explanation import Expand, Verdict
@@ -22,6 +23,10 @@ from memory_store.search.degraded import without_commands
 COUNTED_UNLESS_STRICT = frozenset({"type", "status", "created"})
 COUNTED = frozenset({"collection", "topic"})
 """Facets. Names are sealed: these are counted in the collections alone that the asker may read."""
+NO_MODEL = (
+    "meaning cannot be searched here now: the model that the vectors come from cannot be used; "
+    "whoever runs this server can mend that"
+)
 
 
 def shown_to_readers(response: SearchResponse, *, owner: bool) -> SearchResponse:
@@ -41,6 +46,11 @@ def warning_shown(warning: str, *, owner: bool) -> str:
     """A warning about the vault's file: its path, and the command, are for the ``owner``."""
     line = Degraded(Code.FILE, warning)
     return warning if owner else without_commands([line])[0].sentence
+
+
+def model_error_shown(error: ModelError, *, owner: bool) -> ModelError:
+    """The error of a model: which it is, where it lies and what mends it are for the ``owner``."""
+    return error if owner else type(error)(NO_MODEL, "")
 
 
 def shown_unread(

@@ -26,9 +26,14 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.access.answers import COUNTED_UNLESS_STRICT, shown_to_readers, shown_unread
+from memory_store.access.answers import (
+    COUNTED_UNLESS_STRICT,
+    model_error_shown,
+    shown_to_readers,
+    shown_unread,
+)
 from memory_store.access.grants import Grants, NotPermittedError
-from memory_store.errors import BadInputError, NotFoundError
+from memory_store.errors import BadInputError, ModelError, NotFoundError
 from memory_store.models.expander import chosen_expander
 from memory_store.records import SearchRequest, SearchResponse
 from memory_store.records.degraded import Degraded
@@ -83,10 +88,13 @@ def search(store: MemoryStore, grants: Grants, request: SearchRequest) -> Search
         wanted = replace(wanted, why=None)
         with contextlib.suppress(NotFoundError):
             wanted = replace(wanted, why=inside.find_id(about, refs=False))
-    if unread is None:
-        response = inside.search(wanted)
-    else:
-        response = inside.search_by_places(wanted, unread.parsed)
+    try:
+        if unread is None:
+            response = inside.search(wanted)
+        else:
+            response = inside.search_by_places(wanted, unread.parsed)
+    except ModelError as error:
+        raise model_error_shown(error, owner=grants.audit) from None
     if about is not None and wanted.why is None:
         from memory_store.search.explain.verdict import no_id
 

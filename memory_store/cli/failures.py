@@ -11,7 +11,7 @@ from memory_store.errors import (
     FormatError,
     LockedError,
     MemoryStoreError,
-    ModelUnavailableError,
+    ModelError,
     TamperedError,
     WrongKeyError,
     without_passwords,
@@ -52,7 +52,7 @@ def _message(error: BaseException) -> str | None:
         return f"{message}{ending} Try '{error.ctx.command_path} --help'."
     if isinstance(error, click.ClickException):
         return error.format_message().rstrip()
-    if isinstance(error, ModelUnavailableError):
+    if isinstance(error, ModelError):
         message = str(error)
         return message if error.remedy in message else f"{message.rstrip('.')}. Try: {error.remedy}"
     if isinstance(error, BadInputError):

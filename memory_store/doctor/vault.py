@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from memory_store.addresses import is_address
 from memory_store.configuration import typed_vault
 from memory_store.doctor.installation import Check, State
-from memory_store.errors import MemoryStoreError, ModelMismatchError, ModelUnavailableError
+from memory_store.errors import MemoryStoreError, ModelError, ModelUnavailableError
 from memory_store.key_lookup import has_passphrase
 from memory_store.search.degraded import read_it
 from memory_store.text.identifiers import CODE
@@ -127,7 +127,7 @@ def _languages(store: MemoryStore, collections: Iterable[CollectionInfo]) -> lis
     for info in collections:
         try:
             model = store.embedder(info.id)
-        except (ModelMismatchError, ModelUnavailableError):
+        except ModelError:
             continue  # said beside the model
         counts = written[info.id]
         prose = {one: count for one, count in counts.items() if one != CODE}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from memory_store.errors import ModelMismatchError, ModelUnavailableError
+from memory_store.errors import ModelError
 from memory_store.records.degraded import TRY, Code, Degraded, from_text
 
 if TYPE_CHECKING:
@@ -94,11 +94,9 @@ def span(seconds: float) -> str:
     return f"about {round(seconds / 3600)} hours"
 
 
-def missing_model(
-    error: ModelUnavailableError | ModelMismatchError, scope: Scope, context: SearchContext
-) -> Degraded:
+def missing_model(error: ModelError, scope: Scope, context: SearchContext) -> Degraded:
     """The line for ``degraded`` when queries cannot be embedded by the model of a scope."""
-    text = _mended(error, context)
+    text = _mended(error)
     if scope.whole and scope.chooser is None:
         return from_text(Code.MODEL, text)
     model = context.indexed_with[scope.collections[0]].embedder
@@ -114,21 +112,15 @@ def other_model(scope: Scope, context: SearchContext) -> Degraded:
     return Degraded(Code.MODEL, why, names=True)
 
 
-def _mended(error: ModelUnavailableError | ModelMismatchError, context: SearchContext) -> str:
+def _mended(error: ModelError) -> str:
     """That a model is missing, ending in what mends it."""
-    if isinstance(error, ModelUnavailableError):
-        remedy = error.remedy
-    else:
-        remedy = f"{REINDEX}{context.typed_vault()}"
     message = str(error).rstrip(".")
-    return message if remedy in message else f"{message}. {TRY}{remedy}"
+    return message if error.remedy in message else f"{message}. {TRY}{error.remedy}"
 
 
-def missing_reranker(
-    error: ModelUnavailableError | ModelMismatchError, context: SearchContext
-) -> Degraded:
+def missing_reranker(error: ModelError) -> Degraded:
     """The line for ``degraded`` when there is no reranker, ending in what mends it."""
-    text = f"{NO_RERANKER}results keep the order of fusion: {_mended(error, context)}"
+    text = f"{NO_RERANKER}results keep the order of fusion: {_mended(error)}"
     return from_text(Code.NO_RERANKER, text)
 
 

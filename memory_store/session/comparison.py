@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Struct
 
 from memory_store.code.facts import EARLIER
-from memory_store.errors import ModelMismatchError, ModelUnavailableError, NotFoundError
+from memory_store.errors import ModelError, NotFoundError
 from memory_store.index.columns import Array
 from memory_store.index.layout import Segment
 from memory_store.index.segment import IndexEntry, TermCounts
@@ -158,7 +158,7 @@ class EntryChecks:
             try:
                 if self._model is not None:
                     self._models[collection] = self._model(collection)
-            except (ModelUnavailableError, ModelMismatchError, NotFoundError) as error:
+            except (ModelError, NotFoundError) as error:
                 self.compared.left = str(error)
         return self._models[collection]
 

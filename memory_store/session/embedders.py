@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from memory_store.configuration import typed_vault
-from memory_store.errors import ModelMismatchError, ModelUnavailableError
+from memory_store.errors import ModelError, ModelMismatchError, ModelUnavailableError
 from memory_store.paths import home_path
 from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.settings import CollectionSettings
@@ -156,10 +156,8 @@ class Embedders:
         """Whether meaning can be searched in a collection, and if not, why and what mends it."""
         try:
             return ModelState(self.load(collection).name, ())
-        except ModelUnavailableError as error:
+        except ModelError as error:
             return ModelState(None, (f"no vectors: {str(error).rstrip('.')}. Try: {error.remedy}",))
-        except ModelMismatchError as error:
-            return ModelState(None, (f"no vectors: {error}",))
 
     def load_to_adopt(self, collection: str) -> Embedder:
         """The model that a collection is to have from now on, whatever its vectors came from.
@@ -236,8 +234,8 @@ def check_model(vault: OpenVault, embedder: Embedder, collection: str | None = N
         raise ModelMismatchError(
             f"the vectors of {where} come from {kept.embedder} "
             f"(fingerprint {kept.fingerprint[:12]}), but {embedder.name} "
-            f"({embedder.fingerprint[:12]}) is loaded. Try: "
-            f"memory-store reindex{typed_vault(vault.path)}"
+            f"({embedder.fingerprint[:12]}) is loaded",
+            f"memory-store reindex{typed_vault(vault.path)}",
         )
 
 

@@ -22,7 +22,7 @@ FAILING = {
     "by itself": "select abs(-9223372036854775808)",
     "for its length": "with recursive c(n) as (select 1 union all select n + 1 from c) "
     "select count(*) from c",
-    "in a search": "select title from hybrid_search('anything', 10, 'mode=nothing')",
+    "in a search": "select title from hybrid_search('anything', json_object('mode', 'nothing'))",
 }
 
 

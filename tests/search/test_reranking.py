@@ -137,7 +137,7 @@ class TestLateInteraction:
         "error",
         [
             ModelUnavailableError("No model here.", "pip install a-model"),
-            ModelMismatchError("Other."),
+            ModelMismatchError("Other.", "memory-store reindex"),
         ],
     )
     def test_without_the_embedding_model_fusion_s_order_stands_and_it_is_said(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from memory_store.errors import ModelMismatchError, ModelUnavailableError
+from memory_store.errors import ModelError
 from memory_store.index.numpy_vectors import NumpyVectors, best_windows
 from memory_store.index.vectors import VectorHits
 from memory_store.models.readability import is_read, unread_languages
@@ -73,7 +73,7 @@ def vector_leg(search: Search) -> Fetched:
         try:
             embedder = _embedder(scope, context)
             vectors = embedder.embed_queries([text for _, text in wanted])
-        except (ModelUnavailableError, ModelMismatchError) as error:
+        except ModelError as error:
             missing[missing_model(error, scope, context)] = error
             continue
         models.append(QueryModel(embedder, scope, vectors[0] if parsed.text else None))

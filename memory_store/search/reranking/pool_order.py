@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from memory_store.errors import ModelMismatchError, ModelUnavailableError
+from memory_store.errors import ModelError
 from memory_store.records import Memory
 from memory_store.records.degraded import Degraded
 from memory_store.records.explanation import Adjust, Open, Rerank
@@ -107,8 +107,8 @@ class Reading:
                 if not plan.out_of_time:
                     return self._whole(pool, plan.reach, partial(self._reranked, model))
                 degraded = (out_of_time(min(len(pool), plan.rerank_depth)),)
-            except (ModelUnavailableError, ModelMismatchError) as error:
-                degraded = (missing_reranker(error, context),)
+            except ModelError as error:
+                degraded = (missing_reranker(error),)
         if plan.options.sealed and (parsed.required or parsed.excluded):
             degraded = (PAIRS_DECIDE,)
         if plan.misses_files:
