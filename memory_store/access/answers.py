@@ -6,7 +6,7 @@ new one is until that is decided.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Any
 
 from msgspec import UNSET
@@ -51,6 +51,22 @@ def warning_shown(warning: str, *, owner: bool) -> str:
 def model_error_shown(error: ModelError, *, owner: bool) -> ModelError:
     """The error of a model: which it is, where it lies and what mends it are for the ``owner``."""
     return error if owner else type(error)(NO_MODEL, "")
+
+
+def import_lines_shown(lines: Iterable[str], *, owner: bool, reader: bool) -> list[str]:
+    """What an import went without. Commands that mend it, and paths, are for the vault's ``owner``.
+
+    A line that names a collection says what was there before: it is for its ``reader``.
+    """
+    shown = []
+    for line in lines:
+        if isinstance(line, Degraded):
+            if line.names and not reader:
+                continue
+            if not owner:
+                (line,) = without_commands([line])
+        shown.append(line)
+    return shown
 
 
 def shown_unread(
