@@ -29,6 +29,7 @@ from memory_store.errors import (
     DamagedError,
     DeletedError,
     FormatError,
+    MemoryStoreError,
     NotFoundError,
     TamperedError,
 )
@@ -93,10 +94,30 @@ def resolve(vault: OpenVault, given: str, *, refs: bool = True) -> str:
     raise DeletedError(gone.memory, gone.time) if gone is not None else missing
 
 
-def open_all(vault: OpenVault, ids: Sequence[str]) -> list[Memory]:
-    """The memories of those ids as they are kept, under their collection's id."""
+def open_all(
+    vault: OpenVault, ids: Sequence[str], looked_at: Snapshot | None = None
+) -> list[Memory]:
+    """The memories of those ids as they are kept, under their collection's id.
+
+    Those of an index that was just ``looked_at`` are read without a look at what was written since,
+    and without a transaction. What does not open so is read again, with both.
+    """
+    found = None if looked_at is None else _as_looked_at(vault, ids, looked_at)
+    if found is not None:
+        return found
     with vault.moment() as (storage, known):
         return list(open_memories(storage, vault.keyring, ids, known, tags=known.tags))
+
+
+def _as_looked_at(vault: OpenVault, ids: Sequence[str], snapshot: Snapshot) -> list[Memory] | None:
+    """Memories as an index knows them by their tags; None where one is not so, or not any more."""
+    storage, known = vault.looked_at(snapshot)
+    if len(known.tags(ids)) < len(ids):
+        return None
+    try:
+        return list(open_memories(storage, vault.keyring, ids, known, tags=known.tags))
+    except MemoryStoreError:
+        return None
 
 
 def open_one(vault: OpenVault, given: str, *, refs: bool = True) -> Memory:
@@ -291,8 +312,8 @@ def newest(
     if limit < 0 or offset < 0:
         raise BadInputError("limit and offset are 0 or more", "limit")
     vault = opened.vault
-    with vault.moment(counted=True) as (_, known):
-        snapshot = known.snapshot.limited_to(vault.keyring.readable())
+
+    def wanted(snapshot: Snapshot) -> Ordinals:
         check_types(several(type), snapshot.types)
         mask = snapshot.mask(
             Filters(
@@ -310,11 +331,21 @@ def newest(
             mask &= np.maximum(snapshot.updated, snapshot.created) >= moment
         if after is not None:
             mask &= _behind(snapshot, *after)
-        ordinals = _newest_first(snapshot, mask.nonzero()[0])
+        return _newest_first(snapshot, mask.nonzero()[0])
+
+    page = slice(offset, offset + limit)
+    if by is None:
+        snapshot = vault.snapshot()
+        found = _as_looked_at(vault, snapshot.ids(wanted(snapshot)[page]), snapshot)
+        if found is not None:
+            return shown(vault, found)
+    with vault.moment(counted=True) as (_, known):
+        snapshot = known.snapshot.limited_to(vault.keyring.readable())
+        ordinals = wanted(snapshot)
         if by is not None:
             written = islice(_written(vault, snapshot.ids(ordinals), by), offset, offset + limit)
             return shown(vault, list(written))
-        return shown(vault, open_all(vault, snapshot.ids(ordinals[offset : offset + limit])))
+        return shown(vault, open_all(vault, snapshot.ids(ordinals[page])))
 
 
 def written_by(vault: OpenVault, by: str) -> list[Memory]:

@@ -192,7 +192,7 @@ def context(opened: Opened) -> SearchContext:
     mine = (vault.asker,) if vault.asker else ()
 
     def open_ordinals(ordinals: Sequence[int]) -> list[Memory]:
-        return open_all(vault, snapshot.ids(ordinals))
+        return open_all(vault, snapshot.ids(ordinals), snapshot)
 
     return SearchContext(
         snapshot=snapshot,

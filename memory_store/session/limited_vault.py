@@ -144,6 +144,9 @@ class LimitedVault:
             self.keyring.follow()
             yield storage, known
 
+    def looked_at(self, snapshot: Snapshot) -> tuple[Storage, KnownRows]:
+        return self._whole.looked_at(snapshot)
+
     def snapshot(self, *, whole: bool = False) -> Snapshot:
         snapshot = self._whole.snapshot(whole=whole)
         self.keyring.follow()

@@ -207,10 +207,21 @@ class WholeVault:
         """
         storage = self.reader()
         with self._readers.moment(lambda at: self._newest(counted=counted, at=at)) as known:
-            if self._mirrored() is not known.snapshot:
-                storage.memories.mirror(known.snapshot.row_tags)
-                self._mirrored = weakref.ref(known.snapshot)
+            self._mirror(storage)
             yield storage, known
+
+    def looked_at(self, snapshot: Snapshot) -> tuple[Storage, KnownRows]:
+        """This thread's reading connection, of no moment, and what an index that was just looked at
+        knows: a row whose tag it knows is of its moment or does not open."""
+        storage = self.reader()
+        self._mirror(storage)
+        return storage, KnownRows(snapshot)
+
+    def _mirror(self, storage: Storage) -> None:
+        snapshot = self.index.loaded
+        if self._mirrored() is not snapshot:
+            storage.memories.mirror(snapshot.row_tags)
+            self._mirrored = weakref.ref(snapshot)
 
     def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
         """The row tags of memories, as last committed by any process."""

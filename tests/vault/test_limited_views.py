@@ -37,6 +37,7 @@ OPEN_OF_A_VAULT = {
     "snapshot": ITS_OWN,
     "link_graph": ITS_OWN,
     "moment": "sealed rows, and row tags of all of them: opening one needs its key",
+    "looked_at": "as at a moment: sealed rows, and row tags of the snapshot that it is given",
     "reader": SEALED,
     "writing": SEALED,
     "row_tags": SEALED,

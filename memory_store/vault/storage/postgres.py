@@ -368,6 +368,8 @@ class _Memories(Memories):
     def _cache(self) -> RowCache | None:
         """Of the vault that the connection is about; None where the folder cannot be trusted."""
         self._wait()
+        if not self._link.about:
+            self._link.run(lambda connection: None)  # the first question says what it is about
         about = self._link.about
         if about and (self._cached is None or self._cached[0] != about):
             self.close()
