@@ -5,6 +5,7 @@ from memory_store.access.answers import (
     model_error_shown,
     row_data,
     warning_shown,
+    with_text,
     without_text,
 )
 from memory_store.access.grants import ALL_GRANTS, KEY_HOLDER, NO_GRANTS, Grants, NotPermittedError

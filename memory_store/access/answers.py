@@ -6,6 +6,7 @@ new one is until that is decided.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable
 from typing import Any
 
@@ -18,7 +19,7 @@ from memory_store.records.degraded import Code, Degraded
 from memory_store.records.explanation import Expand, Verdict
 from memory_store.records.visibility import for_searchers, shown_to_searchers
 from memory_store.search.degraded import for_searchers as lines_for_searchers
-from memory_store.search.degraded import without_commands
+from memory_store.search.degraded import A_PATH, without_commands
 
 COUNTED_UNLESS_STRICT = frozenset({"type", "status", "created"})
 COUNTED = frozenset({"collection", "topic"})
@@ -104,6 +105,15 @@ def row_data(row: SearchResult, *, strict: bool, titled: bool = False) -> dict[s
         return without_text(row, strict=strict)
     data = row.as_dict()
     return {**data, "title": row.shown_title} if titled else data
+
+
+def with_text(memory: Memory, *, owner: bool) -> dict[str, Any]:
+    """A memory as JSON data for its reader. Of the path that it came from, the last name: the
+    folders of a machine are for the vault's ``owner``."""
+    data = memory.as_dict()
+    if not owner and A_PATH.match(memory.source or ""):
+        data["source"] = re.split(r"[/\\]", data["source"].rstrip("/\\"))[-1]
+    return data
 
 
 def without_text(record: Memory | SearchResult, *, strict: bool) -> dict[str, Any]:

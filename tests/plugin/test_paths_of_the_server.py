@@ -32,6 +32,14 @@ def own_model(tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     return folder
 
 
+async def call(visitor: Served, tool: str, arguments: dict[str, Any]) -> Any:
+    """A call of an assistant's tool."""
+    params = {"name": tool, "arguments": arguments}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    accepts = {"Accept": "application/json, text/event-stream", "Authorization": "Bearer nothing"}
+    return await visitor.send("POST", "/mcp", message, headers=accepts)
+
+
 async def went_without(served: Served, who: str, **fields: str) -> str:
     """What an import of this actor says that it went without, and its page."""
     done = await imported(served.by(who), FILES, **fields)
@@ -95,16 +103,13 @@ async def test_settings_that_cannot_be_read_are_named_without_their_folder(
     else:
         file.write_text(content)
     bob = served.by("bob")
-    call = {"name": "memory_search", "arguments": {"query": "tomatoes"}}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
-    accepts = {"Accept": "application/json, text/event-stream", "Authorization": "Bearer nothing"}
     answers = [
         await bob.get(".json?q=tomatoes"),
         await bob.get("?q=tomatoes"),
         await bob.datasette.client.get(
             "/notes.json", params={"sql": SQL}, cookies=bob.cookies, follow_redirects=True
         ),
-        await bob.send("POST", "/mcp", message, headers=accepts),
+        await call(bob, "memory_search", {"query": "tomatoes"}),
     ]
     for answer in answers:
         assert "config.yaml" in answer.text.lower()
@@ -160,3 +165,33 @@ async def test_a_strange_journal_is_named_without_its_folder(
     assert answer.status_code == 503
     assert "notes.db-journal" in answer.text
     assert str(tmp_path) not in answer.text
+
+
+async def test_the_folder_that_a_memory_came_from_is_named_whole_to_auditors_alone(
+    filled: Filled, serve: Serve, tmp_path: Path
+) -> None:
+    (tmp_path / "diary").mkdir()
+    (tmp_path / "diary" / "may.md").write_text("The swallows are back.")
+    with MemoryStore.open(filled.path, key_file=filled.key_file) as store:
+        (id_,) = store.import_paths([tmp_path / "diary"]).ids
+        store.add("Heard on the radio.", source="https://radio.example/news")
+    served = await serve(filled.path, options=filled.options(allow=AUDITED))
+    for who, folder in (("root", str(tmp_path / "diary")), ("bob", "diary")):
+        listed = (await served.by(who).get("/memories.json")).json()["rows"]
+        sources = {row["source"] for row in listed}
+        assert sources == {None, folder, "https://radio.example/news"}
+        answer = await served.by(who).get(f"{served.base}/memories/{id_}.json")
+        one = answer.json()["rows"][0]
+        assert (one["source"], one["ref"]) == (folder, "may.md")
+
+
+async def test_an_assistant_remembers_where_the_model_cannot_be_loaded(
+    filled: Filled, serve: Serve, own_model: Path
+) -> None:
+    (own_model / "tokenizer.json").unlink()
+    served = await serve(filled.path, options=filled.options(allow=AUDITED))
+    arguments = {"memories": [{"text": "The swallows are back."}]}
+    answer = await call(served.by("root"), "memory_add", arguments)
+    assert answer.json()["result"]["isError"] is False
+    newest = (await served.by("bob").get("/memories.json?_size=1")).json()["rows"][0]
+    assert newest["text"] == "The swallows are back."
