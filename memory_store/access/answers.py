@@ -18,8 +18,8 @@ from memory_store.records import Memory, SearchResponse, SearchResult
 from memory_store.records.degraded import Code, Degraded
 from memory_store.records.explanation import Expand, Verdict
 from memory_store.records.visibility import for_searchers, shown_to_searchers
-from memory_store.search.degraded import for_searchers as lines_for_searchers
 from memory_store.search.degraded import A_PATH, without_commands
+from memory_store.search.degraded import for_searchers as lines_for_searchers
 
 COUNTED_UNLESS_STRICT = frozenset({"type", "status", "created"})
 COUNTED = frozenset({"collection", "topic"})
