@@ -111,8 +111,9 @@ class Known(Protocol):
         """Raise TamperedError unless it is the row that was written last, by its row tag; by its
         version alone (``None``) where the keys do not open it."""
 
-    def check_absent(self, memory: str) -> None:
-        """Raise TamperedError where there should be a row of that id."""
+    def check_absent(self, memory: str, elsewhere: str = "") -> None:
+        """Raise TamperedError where there should be a row of that id, in another collection than
+        the one that it is in, ``elsewhere``, if it is in any."""
 
 
 def content_tag(keys: CollectionKeys, title: str, text: str) -> bytes:
@@ -260,6 +261,8 @@ def open_memories(
         elif row.collection in readable:
             known.check(row, None)
             yield _sealed(row)
+        else:
+            known.check_absent(memory_id, row.collection)
     if tags and fetched:
         storage.memories.keep(fetched, tags(missing))
 
