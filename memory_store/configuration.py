@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_store.addresses import is_address, vault_path
-from memory_store.errors import BadInputError
+from memory_store.errors import BadInputError, SettingsError
 from memory_store.paths import (
     CONFIG_FILE,
     DB_VARIABLE,
@@ -123,7 +123,7 @@ def choose(name: str, value: str) -> Path:
     except yaml.YAMLError:
         after = None
     if not isinstance(after, dict) or after.keys() != {*before, name} or after[name] != value:
-        raise BadInputError(f"{file}: write the line {line} into it yourself", "config.yaml")
+        raise SettingsError(file, f": write the line {line} into it yourself")
     replace_file(file, content.encode())
     return file
 
@@ -136,7 +136,7 @@ def settings() -> Mapping[str, Any]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise BadInputError(f"{file}: {error.strerror}", "config.yaml") from None
+        raise SettingsError(file, f": {error.strerror}") from None
     return _read(file, state.st_mtime_ns, state.st_size)
 
 
@@ -150,19 +150,19 @@ def _read(file: Path, changed: int, size: int) -> Mapping[str, Any]:
     import yaml  # late: few have such a file
 
     if size > MOST_BYTES:
-        raise BadInputError(f"{file}: larger than {MOST_BYTES:,} bytes", "config.yaml")
+        raise SettingsError(file, f": larger than {MOST_BYTES:,} bytes")
     try:
         found = yaml.safe_load(file.read_text("utf-8")) or {}
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark else ""
         said = error.problem or error.context or "not YAML"
-        raise BadInputError(f"{file}{line}: not YAML: {said}", "config.yaml") from None
+        raise SettingsError(file, f"{line}: not YAML: {said}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        said = " ".join(str(error).split())
-        raise BadInputError(f"{file}: not YAML ({said})", "config.yaml") from None
+        said = " ".join(str(getattr(error, "strerror", error)).split())
+        raise SettingsError(file, f": not YAML ({said})") from None
     if not isinstance(found, dict):
-        raise BadInputError(f"{file}: expected lines of NAME: VALUE", "config.yaml")
+        raise SettingsError(file, ": expected lines of NAME: VALUE")
     return {name: _checked(file, name, value) for name, value in found.items()}
 
 
@@ -170,11 +170,11 @@ def _checked(file: Path, name: object, value: object) -> Any:
     if name == SEARCH:
         if isinstance(value, dict) and all(isinstance(key, str) for key in value):
             return value
-        raise BadInputError(f"{file}: {SEARCH}: expected lines of OPTION: VALUE", SEARCH)
+        raise SettingsError(file, f": {SEARCH}: expected lines of OPTION: VALUE", SEARCH)
     if name not in VARIABLES:
-        raise BadInputError(f"{file}: {name!r} is no setting. {_instead(name)}", "config.yaml")
+        raise SettingsError(file, f": {name!r} is no setting. {_instead(name)}")
     if not isinstance(value, str) or not value:
-        raise BadInputError(f"{file}: {name}: expected a text", str(name))
+        raise SettingsError(file, f": {name}: expected a text", str(name))
     return str(home_path(value)) if name in PATHS and not is_address(value) else value
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
@@ -51,6 +52,15 @@ class BadInputError(MemoryStoreError):
         super().__init__(message)
         self.parameter = parameter
         self.each: tuple[tuple[str | None, str], ...] = ((parameter, str(self)),)
+
+
+class SettingsError(BadInputError):
+    """The settings of this machine cannot be understood. The message names their ``file`` without
+    its folder: a server says it to everybody."""
+
+    def __init__(self, file: Path, message: str, parameter: str = "config.yaml") -> None:
+        super().__init__(f"{file.name}{message}", parameter)
+        self.file = file
 
 
 def together(errors: Sequence[BadInputError]) -> BadInputError:

@@ -215,8 +215,8 @@ def _refuse_journal_of_several(path: Path) -> None:
         return  # there is none, or none that names a file
     if named:
         raise StorageError(
-            f"{journal}: names another file, which SQLite would delete: it is no vault's. Move it "
-            "away, and open the vault again"
+            f"{journal.name}: names another file, which SQLite would delete: it is no vault's. "
+            "Move it away, and open the vault again"
         )
 
 

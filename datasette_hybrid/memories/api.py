@@ -17,7 +17,7 @@ from datasette import Forbidden, Response
 from datasette.utils import tilde_decode, tilde_encode
 from msgspec.structs import replace
 
-from memory_store.access import Grants, without_text
+from memory_store.access import Grants, with_text, without_text
 from memory_store.errors import BadInputError, BadRowsError, ConflictError, NotFoundError
 from memory_store.host import MemoryStore, Scope, checked_id, checked_type, epoch
 from memory_store.records import OPTIONS, Memory, MemoryChange, SealedMemory
@@ -338,7 +338,7 @@ def memory_data(found: Sequence[Memory], vault: Vault, grants: Grants) -> list[R
     readable = _ids_within(grants.decrypt, grants.search | grants.write, ids, vault)
     searchable = _ids_within(grants.search, grants.decrypt | grants.write, ids, vault)
     return [
-        one.as_dict()
+        with_text(one, owner=grants.audit)
         if one.id in readable and not isinstance(one, SealedMemory)
         else without_text(one, strict=vault.strict or one.id not in searchable)
         for one in found

@@ -28,6 +28,7 @@ from memory_store.errors import (
 )
 from memory_store.host import whole_characters
 
+from .. import compat
 from ..permissions.asker import asker
 from ..unlock.errands import Errand, errand_of
 from ..unlock.lock_bar import lockbar
@@ -161,6 +162,7 @@ async def unlock_page(
     """
     grants, path = asker.get().on(vault.database), hybrid_path(datasette, vault.database)
     errand = errand or await errand_of(request, path)
+    audits = compat.AUDIT in asker.get().at(vault.database)
     offered = [
         ("Search", path, grants.search),
         ("Landscape", f"{path}/landscape", grants.decrypt),
@@ -173,7 +175,7 @@ async def unlock_page(
         "ways": [] if vault.locked else [(label, href) for label, href, may in offered if may],
         "actor_known": request.actor is not None,
         "problem": problem,
-        "opening_problem": vault.problem if asker.get().at(vault.database) else None,
+        "opening_problem": vault.problem if audits else None,
         "carried": errand.fields(),
     }
     return await render(

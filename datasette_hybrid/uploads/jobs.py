@@ -21,8 +21,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from memory_store import access
 from memory_store.access import Grants
-from memory_store.errors import ConflictError, LockedError, MemoryStoreError
+from memory_store.errors import ConflictError, LockedError, MemoryStoreError, ModelError
 from memory_store.host import EmbeddingNow, Found, ImportJob, ImportRequest, MemoryStore, Scope
 from memory_store.records import ImportReport
 
@@ -94,6 +95,9 @@ class Job:
             self.state = self._ended()
         except WithdrawnError as error:
             self.state, self.problem = "stopped", str(error)
+        except ModelError as error:
+            shown = access.model_error_shown(error, owner=self._grants.audit)
+            self.state, self.problem = "failed", str(shown)
         except MemoryStoreError as error:
             self.state, self.problem = "failed", str(error)
         except Exception as error:  # noqa: BLE001 - see report_fault; nothing else would end the job
@@ -191,7 +195,7 @@ class Job:
         the unchanged, are not counted: which memories were there just as uploaded would confirm
         what they say.
         """
-        report = self.report
+        report, asked = self.report, asker.get().on(self.vault.database)
         summary = None if report is None else report.summary()
         ids = self.written_ids
         if report is not None and not self._grants.decrypt.covers(self._grants.write):
@@ -224,7 +228,11 @@ class Job:
             "failures": [list(pair) for pair in shown.failures[:SHOWN]],
             "skips": [list(pair) for pair in shown.skips[:SHOWN]],
             "warnings": [list(pair) for pair in shown.warnings[:SHOWN]],
-            "degraded": list(shown.degraded),
+            "degraded": access.import_lines_shown(
+                shown.degraded,
+                owner=asked.audit,
+                reader=asked.decrypt.covers(self._grants.write),
+            ),
             "ids": list(ids),
         }
 

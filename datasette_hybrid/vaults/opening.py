@@ -86,11 +86,17 @@ def opened(path: Path, secrets: list[host.Secret], access: FileAccess) -> Memory
         if not isinstance(path, Address):
             raise
         raise none_there(path) from None
-    except MemoryStoreError:
+    except MemoryStoreError as error:
+        error.args = (without_folder(path, error),)
         raise
     except Exception as error:  # noqa: BLE001 - other vaults are served all the same
         said = str(error) if isinstance(error, host.sqlite3.Error) else type(error).__name__
         raise errors.StorageError(f"{path.name} cannot be opened ({said})") from None
+
+
+def without_folder(path: Path, error: MemoryStoreError) -> str:
+    """What an error says of a file, fit for every actor who may see the database."""
+    return str(error).replace(str(path), path.name)
 
 
 def vault_in(path: Path, access: FileAccess) -> str | None:

@@ -21,6 +21,7 @@ from memory_store.host import file_access, is_vault, says_vault
 
 from .. import configuration
 from ..configuration import DatabaseSettings
+from .opening import without_folder
 from .vault import Vault
 
 changes = 0
@@ -195,8 +196,8 @@ class Vaults:
     def _note_problem(self, name: str, path: Path, error: Exception) -> None:
         """Remember why a vault cannot be looked at, and say it once. Other databases are none."""
         problem = f"{path.name} cannot be looked at ({type(error).__name__})"
-        if isinstance(error, MemoryStoreError):  # fit for every actor who may see the database
-            problem = str(error).replace(str(path), path.name)
+        if isinstance(error, MemoryStoreError):
+            problem = without_folder(path, error)
         if "is locked" not in problem and says_vault(path) and self._problems.get(name) != problem:
             self._problems[name] = problem
             with suppress(OSError, ValueError):  # standard error is closed

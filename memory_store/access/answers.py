@@ -6,7 +6,8 @@ new one is until that is decided.
 
 from __future__ import annotations
 
-from collections.abc import Container
+import re
+from collections.abc import Container, Iterable
 from typing import Any
 
 from msgspec import UNSET
@@ -17,8 +18,8 @@ from memory_store.records import Memory, SearchResponse, SearchResult
 from memory_store.records.degraded import Code, Degraded
 from memory_store.records.explanation import Expand, Verdict
 from memory_store.records.visibility import for_searchers, shown_to_searchers
+from memory_store.search.degraded import A_PATH, without_commands
 from memory_store.search.degraded import for_searchers as lines_for_searchers
-from memory_store.search.degraded import without_commands
 
 COUNTED_UNLESS_STRICT = frozenset({"type", "status", "created"})
 COUNTED = frozenset({"collection", "topic"})
@@ -51,6 +52,22 @@ def warning_shown(warning: str, *, owner: bool) -> str:
 def model_error_shown(error: ModelError, *, owner: bool) -> ModelError:
     """The error of a model: which it is, where it lies and what mends it are for the ``owner``."""
     return error if owner else type(error)(NO_MODEL, "")
+
+
+def import_lines_shown(lines: Iterable[str], *, owner: bool, reader: bool) -> list[str]:
+    """What an import went without. Commands that mend it, and paths, are for the vault's ``owner``.
+
+    A line that names a collection says what was there before: it is for its ``reader``.
+    """
+    shown = []
+    for line in lines:
+        if isinstance(line, Degraded):
+            if line.names and not reader:
+                continue
+            if not owner:
+                (line,) = without_commands([line])
+        shown.append(line)
+    return shown
 
 
 def shown_unread(
@@ -88,6 +105,15 @@ def row_data(row: SearchResult, *, strict: bool, titled: bool = False) -> dict[s
         return without_text(row, strict=strict)
     data = row.as_dict()
     return {**data, "title": row.shown_title} if titled else data
+
+
+def with_text(memory: Memory, *, owner: bool) -> dict[str, Any]:
+    """A memory as JSON data for its reader. Of the path that it came from, the last name: the
+    folders of a machine are for the vault's ``owner``."""
+    data = memory.as_dict()
+    if not owner and A_PATH.match(memory.source or ""):
+        data["source"] = re.split(r"[/\\]", data["source"].rstrip("/\\"))[-1]
+    return data
 
 
 def without_text(record: Memory | SearchResult, *, strict: bool) -> dict[str, Any]:

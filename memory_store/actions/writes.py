@@ -165,7 +165,7 @@ def imported(opened: Opened, job: ImportJob) -> ImportReport:
         with suppress(LockedError):  # what was imported is written, and the report says so
             complete(vault, UNHURRIED, COMPLETED_SECONDS)
     unread = _unread_lines(models, vault)
-    return replace(report, degraded=(*report.degraded, *models.degraded, *map(str, unread)))
+    return replace(report, degraded=(*report.degraded, *models.degraded, *unread))
 
 
 @action(None, writes=True, in_batches=True)

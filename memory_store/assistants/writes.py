@@ -20,7 +20,7 @@ from memory_store.assistants.arguments import BUDGET, Add, New, Update
 from memory_store.assistants.assistant import Assistant, ids_of
 from memory_store.assistants.reads import TITLE, listed
 from memory_store.assistants.task_plan import DUE, day, tick
-from memory_store.errors import BadInputError, BadRowsError, NotFoundError
+from memory_store.errors import BadInputError, BadRowsError, ModelError, NotFoundError
 from memory_store.importing.drafts import done_type, new_memory
 from memory_store.records import BY, Memory, MemoryChange, MemoryDraft, base_type
 from memory_store.store import MemoryStore
@@ -222,10 +222,14 @@ def _near(store: MemoryStore, new: MemoryDraft) -> tuple[Sequence[Listed], Seque
 def _near_in_meaning(store: MemoryStore, text: str) -> Iterator[tuple[str, float]]:
     """Ids of the memories that are nearest in meaning, with their cosines."""
     said = " ".join(re.findall(r"\w+", text))[:COMPARED].strip()  # no mark of the query language
-    if said and store.embedding().done:
+    if not said or not store.embedding().done:
+        return
+    try:
         found = store.rank(said, mode="vector", depth=NEIGHBOURS, rerank=False, expand=False)
-        for (id_, _), cosine in zip(found.results[:NEIGHBOURS], found.cosines, strict=False):
-            yield id_, cosine or 0.0
+    except ModelError:  # what is written is kept all the same, and a search says what is missing
+        return
+    for (id_, _), cosine in zip(found.results[:NEIGHBOURS], found.cosines, strict=False):
+        yield id_, cosine or 0.0
 
 
 def _words(text: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -12,6 +13,7 @@ from memory_store.errors import (
     LockedError,
     MemoryStoreError,
     ModelError,
+    SettingsError,
     TamperedError,
     WrongKeyError,
     without_passwords,
@@ -55,6 +57,8 @@ def _message(error: BaseException) -> str | None:
     if isinstance(error, ModelError):
         message = str(error)
         return message if error.remedy in message else f"{message.rstrip('.')}. Try: {error.remedy}"
+    if isinstance(error, SettingsError):
+        return f"{error.file.parent}{os.sep}{error}"
     if isinstance(error, BadInputError):
         return _as_typed(str(error), error.parameter)
     if isinstance(error, TamperedError | FormatError) and str(error).startswith(OF_MEMORIES):

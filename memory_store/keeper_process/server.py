@@ -236,7 +236,7 @@ class Server:
 
         def step(name: str, *said: Any) -> None:
             try:
-                send(connection, STEP, json.dumps(to_builtins((name, said))).encode())
+                send(connection, STEP, json.dumps(to_builtins((name, said), enc_hook=str)).encode())
             except OSError:
                 raise GoneError from None
 

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from memory_store.configuration import typed_vault
 from memory_store.errors import ModelError, ModelMismatchError, ModelUnavailableError
 from memory_store.paths import home_path
+from memory_store.records.degraded import Code, Degraded
 from memory_store.session.opened_vault import OpenVault
 from memory_store.vault.settings import CollectionSettings
 
@@ -213,9 +214,11 @@ class WritingEmbedders:
     def failed(self, collection: str, error: ModelUnavailableError) -> None:
         """Note that a collection's model made no vectors, of some texts or of any."""
         mend = f"{error.remedy}, then memory-store reindex{typed_vault(self._vault.path)}"
-        line = f"stored without vectors: {str(error).rstrip('.')}. Try: {mend}"
-        if self._vault.settings.chosen(collection).embedder:
-            line = f"collection {self._vault.collections.names()[collection]!r} {line}"
+        said = f"stored without vectors: {str(error).rstrip('.')}."
+        named = bool(self._vault.settings.chosen(collection).embedder)
+        if named:
+            said = f"collection {self._vault.collections.names()[collection]!r} {said}"
+        line = Degraded(Code.MODEL, said, mend, names=named)
         self.degraded = tuple(dict.fromkeys((*self.degraded, line)))
 
 

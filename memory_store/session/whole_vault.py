@@ -94,7 +94,7 @@ class WholeVault:
         self._trash_looked_at = -LOOK_AT_TRASH
         self.trashed: dict[tuple[str, str], tuple[float, frozenset[bytes]]] = {}
         """By collection and model, when the trash was looked at, and whose vectors it kept then."""
-        self._mirrored: Callable[[], Snapshot | None] = lambda: None
+        self._mirrored: tuple[Callable[[], Snapshot | None], int] = (lambda: None), 0
         self.notices: tuple[str, ...] = ()
 
     @property
@@ -218,10 +218,10 @@ class WholeVault:
         return storage, KnownRows(snapshot)
 
     def _mirror(self, storage: Storage) -> None:
-        snapshot = self.index.loaded
-        if self._mirrored() is not snapshot:
-            storage.memories.mirror(snapshot.row_tags)
-            self._mirrored = weakref.ref(snapshot)
+        snapshot, keys = self.index.loaded, self.settings.opened_with
+        if self._mirrored[0]() is not snapshot or self._mirrored[1] != keys:
+            storage.memories.mirror(snapshot.row_tags, keys)
+            self._mirrored = weakref.ref(snapshot), keys
 
     def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
         """The row tags of memories, as last committed by any process."""
