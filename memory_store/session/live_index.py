@@ -52,6 +52,7 @@ from memory_store.vault.storage.segments import Change, SegmentRow
 if TYPE_CHECKING:
     from memory_store.index.shard import Part, Spread
 
+SOON = 0.1  # seconds that a look at the settings waits for one that reads the index
 COUNTED_AT_UNLOCK = 20_000  # rows compared at unlock (20 ms); above, each when it is opened
 
 
@@ -131,6 +132,16 @@ class LiveIndex:
                 version, settings = self._state
             assert self._snapshot is not None
             return self._snapshot, settings, version
+
+    def settings_revision(self) -> int | None:
+        """That of the settings, asked by the connection of the index, so that a thread that wants
+        no more needs none of its own; None while the index is being read."""
+        if not self._lock.acquire(timeout=SOON):
+            return None
+        try:
+            return self._connection.settings.revision()
+        finally:
+            self._lock.release()
 
     def _revision(self, at: int | None) -> int:
         return self._connection.revision() if at is None else at

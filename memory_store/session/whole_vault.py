@@ -249,7 +249,10 @@ class WholeVault:
 
     def follow_settings(self) -> None:
         """Read the settings again if another process has written newer ones."""
-        if self.reader().settings.revision() > self.settings.revision:
+        written = self.index.settings_revision()
+        if written is None:
+            written = self.reader().settings.revision()
+        if written > self.settings.revision:
             self.refresh_settings()
 
     def settings_in(self, storage: Storage) -> Settings:
