@@ -324,6 +324,9 @@ def test_a_row_put_into_no_collection_is_missed_by_a_caller_who_finds_it(
     ):
         with pytest.raises(TamperedError, match=gone.id):
             call()
+    failures = store.verify()["failures"]
+    assert any(gone.id in one for one in failures)
+    assert any(ID in one for one in failures)
 
 
 @pytest.mark.parametrize("moment", ["before", "after", "during"])
