@@ -266,7 +266,7 @@ def test_a_swapped_content_tag_never_gives_a_new_memory_another_s_text(
 def test_a_text_that_is_written_again_is_read_whatever_became_of_the_one_before(
     store: MemoryStore, key_file: Path
 ) -> None:
-    """A memory that says the same as another one lies beside it in one body: not in a damaged one."""
+    """Memories that say the same share a body, but no damaged one."""
     damaged = store.add("A page of the diary.")
     change(store.path, "update memory_bodies set body = zeroblob(length(body))")
     added = store.add("A page of the diary.", title="Once more")
