@@ -120,7 +120,8 @@ class LiveIndex:
         Cheap when nothing was committed since the last call. ``counted`` counts the rows, too, so
         that none is missing; ``whole`` holds each row's id and version against the entries, which
         is done at unlock for all but large vaults. ``at``: the revision as another connection just
-        saw it. ``late``: with the parts that are usually read when first asked for.
+        saw it. ``late``: with the parts that are usually read when first asked for, unless they are
+        on shards.
         Raises TamperedError when segments, change log, account and rows disagree, LockedError
         after a lock.
         """
@@ -162,7 +163,7 @@ class LiveIndex:
             accounts = {one: open_manifest(self._keyring.of(one), stored) for one in readable}
             self._check_age(accounts, settings)
             self._load_missing(storage, rows, accounts)
-            if late:
+            if late and self.spread is None:
                 self._load_late()
             self._bury(storage)
             self._check_accounts(storage, accounts, whole=whole, counted=counted)
