@@ -178,10 +178,12 @@ class WholeVault:
         self.keyring.check_open()
         return self._readers.storage()
 
-    def snapshot(self, *, whole: bool = False, counted: bool = True) -> Snapshot:
+    def snapshot(
+        self, *, whole: bool = False, counted: bool = True, late: bool = False
+    ) -> Snapshot:
         """The index as last committed by any process; ``whole`` holds every entry to the accounts,
-        ``counted`` counts the rows."""
-        return self._newest(whole=whole, counted=counted)[0]
+        ``counted`` counts the rows, ``late`` reads also what is usually read when asked for."""
+        return self._newest(whole=whole, counted=counted, late=late)[0]
 
     def _newest(self, **wanted: Any) -> tuple[Snapshot, int]:
         """The index, and the revision that it is of."""

@@ -51,6 +51,7 @@ def test_it_follows_the_vault_and_holds_no_sealed_value(
         assert held(copy)["memories"] == []
 
 
+@pytest.mark.in_a_file
 def test_where_nothing_was_committed_nothing_is_asked(store: MemoryStore, tmp_path: Path) -> None:
     store.add("An old boat")
     copy = ClearCopy(tmp_path / "copy.db")
