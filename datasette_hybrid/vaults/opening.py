@@ -126,7 +126,7 @@ def copy_what_is_clear(
     try:
         with _looking_into(address, access) as storage:
             found = host.read_vault_id(storage).hex(), storage.revision()
-            copy.refresh(storage)
+            copy.refresh(storage, found[1])
     except errors.NotAVaultError:
         return None
     return found

@@ -422,7 +422,7 @@ class AllRows:
     def check(self, row: MemoryRow, tag: bytes | None) -> None:
         """Nothing is known of it."""
 
-    def check_absent(self, memory: str) -> None:
+    def check_absent(self, memory: str, elsewhere: str = "") -> None:
         """Nothing is known of it."""
 
 

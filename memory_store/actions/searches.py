@@ -111,10 +111,7 @@ def _here(opened: Opened, request: SearchRequest, **known: Any) -> SearchRespons
     with opened.embedders.loading_ahead() if first else contextlib.nullcontext():
         from memory_store.search.pipeline import run
 
-        response = on_newest(
-            lambda: replace(context(opened), **known),
-            lambda one: run(one, wanted, started=started),
-        )
+        response = on_newest(opened, lambda one: run(one, wanted, started=started), **known)
     return replace(response, degraded=_runnable(response.degraded, vault))
 
 
@@ -130,7 +127,7 @@ def rank(
     from memory_store.search.pipeline import rank as ranked
 
     wanted = _checked(opened.vault, search_request(query, **options))
-    ranking = on_newest(lambda: context(opened), lambda one: ranked(one, wanted, depth))
+    ranking = on_newest(opened, lambda one: ranked(one, wanted, depth))
     return replace(ranking, degraded=_runnable(ranking.degraded, opened.vault))
 
 
@@ -143,7 +140,7 @@ def resembling(
     from memory_store.search.resemblance import resembling as found_in
 
     return on_newest(
-        lambda: context(opened),
+        opened,
         lambda one: [
             (one.snapshot.id(place), share) for place, share in found_in(one, title, text, most)
         ],
@@ -158,15 +155,19 @@ def marker(opened: Opened, request: SearchRequest, memory: Memory) -> Marker:
     """
     from memory_store.search.answer.marks import marker as found
 
-    return on_newest(lambda: context(opened), lambda one: found(one, request, memory))
+    return on_newest(opened, lambda one: found(one, request, memory))
 
 
-def on_newest(begun: Callable[[], SearchContext], search: Callable[[SearchContext], T]) -> T:
-    """What a search finds; begun anew where what it was about to read was replaced meanwhile."""
-    for _ in range(MOST_BEGINNINGS - 1):
+def on_newest(opened: Opened, search: Callable[[SearchContext], T], **known: Any) -> T:
+    """What a search finds; begun anew where what it was about to read was replaced meanwhile.
+
+    Where that was so twice, all of the index is read first. ``known`` are the fields of its context
+    that the caller knows.
+    """
+    for number in range(MOST_BEGINNINGS - 1):
         with contextlib.suppress(SupersededError):
-            return search(begun())
-    return search(begun())
+            return search(replace(context(opened, late=number > 1), **known))
+    return search(replace(context(opened, late=True), **known))
 
 
 @action(None, writes=False)
@@ -181,13 +182,14 @@ def vector_index(opened: Opened, snapshot: Snapshot | None = None) -> VectorInde
     return opened.vectors.index(snapshot or opened.vault.snapshot())
 
 
-def context(opened: Opened) -> SearchContext:
-    """One consistent view of the vault, and what loads its models."""
+def context(opened: Opened, *, late: bool = False) -> SearchContext:
+    """One consistent view of the vault, and what loads its models. ``late``: nothing of the index
+    is left to be read later, when a writer may have replaced it."""
     from memory_store.models.expander import chosen_expander
     from memory_store.search.context import SearchContext
 
     vault = opened.vault
-    snapshot, settings = vault.snapshot(), vault.settings
+    snapshot, settings = vault.snapshot(late=late), vault.settings
     keyring, expansions = vault.keyring, vault.expansions
     mine = (vault.asker,) if vault.asker else ()
 

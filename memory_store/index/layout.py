@@ -264,6 +264,13 @@ class Segment:
         late = self.extras.get(kind)
         return None if late is None else late.get()
 
+    def load_late(self) -> None:
+        """Decode every part now. Raises ``ValueError`` when the bytes of one are not valid."""
+        self.late_vectors.get()
+        self.late_pairs.get()
+        for extra in self.extras.values():
+            extra.get()
+
     def lacks(self, kind: str) -> npt.NDArray[np.bool_]:
         """bool [n]: the documents that have no record of a kind yet."""
         if kind in self.kinds and kind not in self.partial:

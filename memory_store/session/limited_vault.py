@@ -147,8 +147,8 @@ class LimitedVault:
     def looked_at(self, snapshot: Snapshot) -> tuple[Storage, KnownRows]:
         return self._whole.looked_at(snapshot)
 
-    def snapshot(self, *, whole: bool = False) -> Snapshot:
-        snapshot = self._whole.snapshot(whole=whole)
+    def snapshot(self, *, whole: bool = False, late: bool = False) -> Snapshot:
+        snapshot = self._whole.snapshot(whole=whole, late=late)
         self.keyring.follow()
         return snapshot.limited_to(self.keyring.readable())
 

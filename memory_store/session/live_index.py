@@ -52,6 +52,7 @@ from memory_store.vault.storage.segments import Change, SegmentRow
 if TYPE_CHECKING:
     from memory_store.index.shard import Part, Spread
 
+SOON = 0.1  # seconds that a look at the settings waits for one that reads the index
 COUNTED_AT_UNLOCK = 20_000  # rows compared at unlock (20 ms); above, each when it is opened
 
 
@@ -82,7 +83,7 @@ class LiveIndex:
         self._loaded: dict[str, _Loaded] = {}
         self._sequence = 0
         self._left: list[weakref.finalize[..., Segment]] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.spread: Spread | Part | None = None
         """Whose words and vectors it holds, where not all: to be set before it is read."""
         self._snapshot: Snapshot | None = None
@@ -110,6 +111,7 @@ class LiveIndex:
         whole: bool = False,
         counted: bool = True,
         at: int | None = None,
+        late: bool = False,
     ) -> tuple[Snapshot, Settings, int]:
         """The newest committed state, the settings it was made by (newer ones, if there are), and
         its revision.
@@ -118,24 +120,38 @@ class LiveIndex:
         Cheap when nothing was committed since the last call. ``counted`` counts the rows, too, so
         that none is missing; ``whole`` holds each row's id and version against the entries, which
         is done at unlock for all but large vaults. ``at``: the revision as another connection just
-        saw it. Raises TamperedError when segments, change log,
-        account and rows disagree, LockedError after a lock.
+        saw it. ``late``: with the parts that are usually read when first asked for, unless they are
+        on shards.
+        Raises TamperedError when segments, change log, account and rows disagree, LockedError
+        after a lock.
         """
         with self._lock:
             self._keyring.check_open()
-            lacking = self._snapshot is None or whole or (counted and not self._counted)
+            lacking = self._snapshot is None or whole or late or (counted and not self._counted)
             if lacking or self._state != (version := self._revision(at), settings):
-                self._state = self._reload(settings, whole=whole, counted=counted)
+                self._state = self._reload(settings, whole=whole, counted=counted, late=late)
                 self._counted = counted
                 self._compared |= counted
                 version, settings = self._state
             assert self._snapshot is not None
             return self._snapshot, settings, version
 
+    def settings_revision(self) -> int | None:
+        """That of the settings, asked by the connection of the index, so that a thread that wants
+        no more needs none of its own; None while the index is being read."""
+        if not self._lock.acquire(timeout=SOON):
+            return None
+        try:
+            return self._connection.settings.revision()
+        finally:
+            self._lock.release()
+
     def _revision(self, at: int | None) -> int:
         return self._connection.revision() if at is None else at
 
-    def _reload(self, settings: Settings, *, whole: bool, counted: bool) -> tuple[int, Settings]:
+    def _reload(
+        self, settings: Settings, *, whole: bool, counted: bool, late: bool
+    ) -> tuple[int, Settings]:
         """Make the snapshot anew. Returns the revision and the settings that it is of."""
         with self._connection.reading() as storage:
             version, written = storage.revisions()
@@ -147,6 +163,8 @@ class LiveIndex:
             accounts = {one: open_manifest(self._keyring.of(one), stored) for one in readable}
             self._check_age(accounts, settings)
             self._load_missing(storage, rows, accounts)
+            if late and self.spread is None:
+                self._load_late()
             self._bury(storage)
             self._check_accounts(storage, accounts, whole=whole, counted=counted)
             self._accounts = accounts
@@ -211,6 +229,13 @@ class LiveIndex:
             self._sequence = min(self._sequence, row.sequence)
         if not missing.keys() <= self._loaded.keys():
             raise TamperedError("vault_segments: a segment is not found by its own id")
+
+    def _load_late(self) -> None:
+        for loaded in self._loaded.values():
+            try:
+                loaded.segment.load_late()
+            except ValueError as error:
+                raise TamperedError(f"vault_segments of {loaded.row.id}: {error}") from None
 
     def _sealed_pairs(self, segment: str) -> bytes:
         """The pairs of a segment, when a search first asks for a phrase: they are two fifths of an

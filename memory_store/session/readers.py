@@ -51,9 +51,10 @@ class KnownRows:
                 "was put back; memory-store verify shows all of them"
             )
 
-    def check_absent(self, memory: str) -> None:
-        """Raise TamperedError where there should be a row of that id."""
-        if self.snapshot.ordinal_of(memory) is not None:
+    def check_absent(self, memory: str, elsewhere: str = "") -> None:
+        """Raise TamperedError where there should be a row of that id, and not ``elsewhere``."""
+        ordinal = self.snapshot.ordinal_of(memory)
+        if ordinal is not None and self.snapshot.collection(ordinal) != elsewhere:
             raise TamperedError(
                 f"memories of {memory}: the row was taken away; memory-store verify shows all"
             )

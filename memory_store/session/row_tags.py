@@ -136,5 +136,5 @@ class _NotedTags:
         if tag is not None:
             self.tags[row.id] = tag
 
-    def check_absent(self, memory: str) -> None:
+    def check_absent(self, memory: str, elsewhere: str = "") -> None:
         """Nothing: the account was asked."""

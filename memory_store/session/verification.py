@@ -190,8 +190,9 @@ class _Work:
             if collection in self._readable and not unknown:
                 yield f"memory {memory}", partial(self._memory, memory)
         for memory in known:
-            if memory not in rows:
-                yield f"memory {memory}", partial(self._known.check_absent, memory)
+            if (collection := rows.get(memory, "")) not in self._readable:
+                check = partial(self._known.check_absent, memory, collection)
+                yield f"memory {memory}", check
 
     def _collections(self) -> None:
         _refuse_unless(bool(self._vault.collections.names()), "none is readable")

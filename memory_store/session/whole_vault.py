@@ -94,7 +94,7 @@ class WholeVault:
         self._trash_looked_at = -LOOK_AT_TRASH
         self.trashed: dict[tuple[str, str], tuple[float, frozenset[bytes]]] = {}
         """By collection and model, when the trash was looked at, and whose vectors it kept then."""
-        self._mirrored: Callable[[], Snapshot | None] = lambda: None
+        self._mirrored: tuple[Callable[[], Snapshot | None], int] = (lambda: None), 0
         self.notices: tuple[str, ...] = ()
 
     @property
@@ -178,10 +178,12 @@ class WholeVault:
         self.keyring.check_open()
         return self._readers.storage()
 
-    def snapshot(self, *, whole: bool = False, counted: bool = True) -> Snapshot:
+    def snapshot(
+        self, *, whole: bool = False, counted: bool = True, late: bool = False
+    ) -> Snapshot:
         """The index as last committed by any process; ``whole`` holds every entry to the accounts,
-        ``counted`` counts the rows."""
-        return self._newest(whole=whole, counted=counted)[0]
+        ``counted`` counts the rows, ``late`` reads also what is usually read when asked for."""
+        return self._newest(whole=whole, counted=counted, late=late)[0]
 
     def _newest(self, **wanted: Any) -> tuple[Snapshot, int]:
         """The index, and the revision that it is of."""
@@ -218,10 +220,10 @@ class WholeVault:
         return storage, KnownRows(snapshot)
 
     def _mirror(self, storage: Storage) -> None:
-        snapshot = self.index.loaded
-        if self._mirrored() is not snapshot:
-            storage.memories.mirror(snapshot.row_tags)
-            self._mirrored = weakref.ref(snapshot)
+        snapshot, keys = self.index.loaded, self.settings.opened_with
+        if self._mirrored[0]() is not snapshot or self._mirrored[1] != keys:
+            storage.memories.mirror(snapshot.row_tags, keys)
+            self._mirrored = weakref.ref(snapshot), keys
 
     def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
         """The row tags of memories, as last committed by any process."""
@@ -249,7 +251,10 @@ class WholeVault:
 
     def follow_settings(self) -> None:
         """Read the settings again if another process has written newer ones."""
-        if self.reader().settings.revision() > self.settings.revision:
+        written = self.index.settings_revision()
+        if written is None:
+            written = self.reader().settings.revision()
+        if written > self.settings.revision:
             self.refresh_settings()
 
     def settings_in(self, storage: Storage) -> Settings:

@@ -17,7 +17,7 @@ from memory_store.paths import replace_file, state_folder
 
 MACHINE = "machine-id"
 FOLDER = "vaults"
-SHARES, SOURCES = "shares", "sources"
+SHARES, SOURCES, DEVICES = "shares", "sources", "devices"
 
 
 def machine_id() -> str:

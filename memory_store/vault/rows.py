@@ -111,8 +111,9 @@ class Known(Protocol):
         """Raise TamperedError unless it is the row that was written last, by its row tag; by its
         version alone (``None``) where the keys do not open it."""
 
-    def check_absent(self, memory: str) -> None:
-        """Raise TamperedError where there should be a row of that id."""
+    def check_absent(self, memory: str, elsewhere: str = "") -> None:
+        """Raise TamperedError where there should be a row of that id, in another collection than
+        the one that it is in, ``elsewhere``, if it is in any."""
 
 
 def content_tag(keys: CollectionKeys, title: str, text: str) -> bytes:
@@ -204,25 +205,40 @@ def _bodies_of(
     storage: Storage, keys: CollectionKeys, memories: Sequence[Memory]
 ) -> tuple[list[str], list[BodyRow]]:
     """The body of each memory: one that is there already, or one of the new ones that are returned
-    with them, to be written."""
+    with them, to be written.
+
+    One that is there and does not open to the same text is left to the memories that hold it.
+    """
     tags = [
         own_tag(keys, one) if keys.is_apart else content_tag(keys, one.title, one.text)
         for one in memories
     ]
     forms = [[] if keys.is_apart else [*keys.stored_forms(tag)] for tag in tags]
     present = storage.memories.bodies_tagged(keys.collection, [*chain.from_iterable(forms)])
+    bodies = storage.memories.bodies([*present.values()]) if present else {}
     contents: list[str] = []
     new: list[BodyRow] = []
+    fresh: dict[bytes, str] = {}
     for memory, tag, known in zip(memories, tags, forms, strict=True):
-        content = next((str(present[form]) for form in known if form in present), None)
+        text = memory.text.encode("utf-8", "surrogatepass")
+        there = [present[form] for form in known if form in present]
+        stored = keys.stored(own_tag(keys, memory) if there else tag)
+        content = next((one for one in there if _holds(keys, one, bodies, text)), None)
+        content = content or fresh.get(stored)
         if content is None:
-            content, stored = str(uuid.uuid4()), keys.stored(tag)
-            text = memory.text.encode("utf-8", "surrogatepass")
+            content = fresh[stored] = str(uuid.uuid4())
             sealed = keys.seal("body", body_place(keys, content, stored), text)
             new.append(BodyRow(content, memory.collection, stored, sealed))
-            present[stored] = content
         contents.append(content)
     return contents, new
+
+
+def _holds(keys: CollectionKeys, content: str, bodies: Mapping[str, Body], text: bytes) -> bool:
+    """Whether a body opens to a text. Its tag, which says so, may stand beside another one."""
+    tag, sealed = bodies[content]
+    with suppress(TamperedError, FormatError):
+        return keys.unseal("body", body_place(keys, content, tag), sealed) == text
+    return False
 
 
 def open_memories(
@@ -260,6 +276,8 @@ def open_memories(
         elif row.collection in readable:
             known.check(row, None)
             yield _sealed(row)
+        else:
+            known.check_absent(memory_id, row.collection)
     if tags and fetched:
         storage.memories.keep(fetched, tags(missing))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
+from zlib import crc32
 
 from msgspec import Struct, ValidationError, convert, field, to_builtins
 from msgspec.structs import asdict, replace
@@ -168,6 +169,13 @@ class Settings(Struct, frozen=True):
         )
         fewer = replace(fewer, epochs=(), holders=(), slots=(), rankings=(), searches=())
         return replace(fewer, passphrase_alone=False, once_shared=())
+
+    @property
+    def opened_with(self) -> int:
+        """A number below 2 ** 31 for the keys that open every memory: another one once what was
+        sealed before keys were replaced is opened by none of them."""
+        earliest = sorted((one.collection, min(one.read)) for one in self.epochs)
+        return crc32(repr(earliest).encode()) >> 1
 
     def epoch_of(self, collection: str) -> Epoch:
         """The epoch of a collection's key, or of the vault's own."""

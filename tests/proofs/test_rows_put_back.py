@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -296,6 +297,36 @@ def test_a_row_taken_away_is_missed_by_a_caller_who_finds_it(
         with pytest.raises(TamperedError, match=gone.id):
             call()
     assert any(gone.id in one for one in store.verify()["failures"])
+
+
+def test_a_row_put_into_no_collection_is_missed_by_a_caller_who_finds_it(
+    store: MemoryStore, key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a large vault, whose rows are counted, with another one in its place; and between a look
+    at the index and what a search opens."""
+    monkeypatch.setattr(live_index, "COUNTED_AT_UNLOCK", 0)
+    gone, left = store.add("The garden gate."), store.add("Bystander.")
+    looked, columns = store.search_context(), "type, created, updated, version, content, head"
+    with closing(connect(store.path)) as thief:
+        own = thief.execute("select collection from memories where id = ?", (gone.id,)).fetchone()
+        thief.execute("update memories set collection = 'none' where id = ?", (gone.id,))
+        thief.execute(
+            f"insert into memories (id, collection, {columns}) select ?, ?, {columns} "
+            "from memories where id = ?",
+            (ID, *own, left.id),
+        )
+    ordinal = looked.snapshot.ordinal_of(gone.id)
+    assert ordinal is not None
+    for call in (
+        lambda: looked.open_memories([ordinal]),
+        lambda: store.search("gate", mode="keyword"),
+        store.list,
+    ):
+        with pytest.raises(TamperedError, match=gone.id):
+            call()
+    failures = store.verify()["failures"]
+    assert any(gone.id in one for one in failures)
+    assert any(ID in one for one in failures)
 
 
 @pytest.mark.parametrize("moment", ["before", "after", "during"])

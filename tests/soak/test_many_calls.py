@@ -103,12 +103,13 @@ async def test_calls_without_end_take_no_more_memory(
     command = ["-c", UNLIMITED, "mcp", str(store.path), "--key-file", str(key_file), "--write"]
     environment = {**os.environ, "MEMORY_STORE_MODEL": str(tiny_model)}
     server = StdioServerParameters(command=sys.executable, args=command, env=environment)
+    earlier = set(psutil.Process().children())
     async with (
         stdio_client(server) as (incoming, outgoing),
         ClientSession(incoming, outgoing) as session,
     ):
         await session.initialize()
-        (process,) = psutil.Process().children()
+        (process,) = set(psutil.Process().children()) - earlier
         work, held, begun = Work(session), [], time.monotonic()
         every = max(1, CALLS // SAMPLES)
         for number in range(CALLS):

@@ -232,23 +232,32 @@ def test_what_one_device_learned_from_a_stick_reaches_those_on_the_drive(
     assert store.get(lease.id).text == "The lease ends in June."
 
 
+@pytest.mark.parametrize("drive", ["the same drive", "another, empty one", "another copy"])
 def test_a_backup_that_was_put_back_gives_no_number_twice(
-    store: MemoryStore, phone: MemoryStore, devices: Devices, tmp_path: Path
+    store: MemoryStore, phone: MemoryStore, devices: Devices, tmp_path: Path, drive: str
 ) -> None:
     first = store.add("The first one.")
-    devices.sync(store, phone)
+    third = devices.another("third")
+    devices.sync(store, phone, third)
     copy_vault(phone.path, tmp_path / "backup.db")
+    phone.edit(first.id, text="Changed after the backup.")
     phone.add("Written after the backup.")
     devices.sync(phone, store)
     phone.lock()
     for file in phone.path.parent.glob("notes.db*"):
         file.unlink()
     copy_vault(tmp_path / "backup.db", phone.path)
+    if drive != "the same drive":  # or one that holds back what it has
+        devices.drive = tmp_path / "another drive"
+        devices.drive.mkdir()
     with MemoryStore.open(phone.path, key_file=devices.key_file) as back:
         back.edit(first.id, text="Changed after the backup was put back.")
+        if drive == "another copy":
+            back.sync_with_copy(third)
+            devices.sync(third)
         devices.sync(back, store, back)
         assert held(store) == held(back)
-        assert len(held(store)) == 2
+        assert len(held(store)) == 3
         assert store.get(first.id).text == "Changed after the backup was put back."
 
 

@@ -32,13 +32,13 @@ def test_it_follows_the_vault_and_holds_no_sealed_value(
     gone = store.add("An old boat", topics=["river"])
     copy = ClearCopy(tmp_path / "copy.db")
     with closing(Storage.open(store.path, read_only=True)) as source:
-        copy.refresh(source)
+        copy.refresh(source, source.revision())
         before = held(copy)
         assert {row[0] for row in before["memories"]} == {kept.id, gone.id}
         assert len(before["memory_topics"]) == 2
         store.delete(gone.id)
         store.edit(kept.id, text=f"Two of them: {WORD.decode()}")
-        copy.refresh(source)
+        copy.refresh(source, source.revision())
         ((memory, *_, version, _),) = held(copy)["memories"]
         assert (memory, version) == (kept.id, 2)
         assert WORD not in copy.path.read_bytes()
@@ -47,5 +47,18 @@ def test_it_follows_the_vault_and_holds_no_sealed_value(
             assert connection.execute(f"{sealed} from memories").fetchone() == (0,)
         monkeypatch.setattr(clear_copy, "MOST", 1)
         store.add("Another one")
-        copy.refresh(source)
+        copy.refresh(source, source.revision())
         assert held(copy)["memories"] == []
+
+
+@pytest.mark.in_a_file
+def test_where_nothing_was_committed_nothing_is_asked(store: MemoryStore, tmp_path: Path) -> None:
+    store.add("An old boat")
+    copy = ClearCopy(tmp_path / "copy.db")
+    source = Storage.open(store.path, read_only=True)
+    at = source.revision()
+    copy.refresh(source, at)
+    source.close()
+    copy.refresh(source, at)
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        copy.refresh(source, at + 1)

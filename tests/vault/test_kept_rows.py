@@ -236,6 +236,28 @@ def test_a_mirror_holds_all_before_anything_is_opened_and_follows(
         MemoryStore.open(place, key_file=key_file)
 
 
+def test_a_mirror_is_fetched_anew_after_keys_were_replaced(
+    make: Callable[[], MemoryStore],
+    reads: Reads,
+    key_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or the server would be asked for what a search finds, row by row, and see it."""
+    monkeypatch.setenv("MEMORY_STORE_MIRROR", "all")
+    with make() as store:
+        previews(store)
+        store.keys.rotate()
+        place = store.path
+    let_go()
+    with MemoryStore.open(place, key_file=key_file) as mirrored:
+        reads()
+        assert len(mirrored.search("number 3", mode="keyword", limit=2).rows) == 2
+        fetched = [len(ID.findall(text)) for text in reads() if " b.body" in text]
+        assert fetched == [NOTES]
+        assert len(previews(mirrored)) == NOTES
+        assert not any(" b.body" in text for text in reads())
+
+
 def test_it_has_bounds(private_folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = RowCache("a vault", most=300_000)
     days = time.time()

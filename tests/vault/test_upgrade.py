@@ -94,7 +94,7 @@ class Believing:
     def check(self, row: MemoryRow, tag: bytes | None) -> None:
         """Nothing."""
 
-    def check_absent(self, memory: str) -> None:
+    def check_absent(self, memory: str, elsewhere: str = "") -> None:
         """Nothing."""
 
 

@@ -110,6 +110,7 @@ def _hand_over(source: Copy, receiver: Copy, *, embed: bool) -> int:
     agree_settings(receiver, source.state.settings)
     for batch in source.outgoing(name, before.sent):
         memories = [one for _, one in batch]
+        source.note_numbers()
         take_all(receiver, collections, memories, known_as, embed=embed)
         count += len(memories)
     source.save(source.state.with_target(name, replace(before, sent=until)))

@@ -27,8 +27,9 @@ from memory_store.errors import BadInputError, FormatError, TamperedError
 from memory_store.index.snapshot import Snapshot
 from memory_store.records import Memory
 from memory_store.session.whole_vault import WholeVault
-from memory_store.vault import sync_state, trash
+from memory_store.vault import machine, sync_state, trash
 from memory_store.vault.contents import Content, digest, exact_digest, packed
+from memory_store.vault.keyring import OWNER
 from memory_store.vault.originals import opened as opened_original
 from memory_store.vault.registers import ERASED, Register, changed, clock, first
 from memory_store.vault.rows import Origin, open_memories, read_origins
@@ -126,18 +127,32 @@ class Copy:
             raise BadInputError(f"this vault has no folder yet; name one once: {typed}", "TARGET")
         return Path(state.folder)
 
-    def begin(self, seen_elsewhere: Mapping[str, int], *, older: bool = False) -> None:
+    def begin(self, seen_elsewhere: Mapping[str, int], *, last_file: int = 0) -> None:
         """Be a device: a new one where the file is a copy of another's, or an older one of its own.
 
         Numbers that were given once are not given again: two changes of one number would be taken
-        for one. ``seen_elsewhere``: device → the last of its changes that others have seen.
+        for one. ``seen_elsewhere``: device → the last of its changes that others have seen;
+        ``last_file`` is the last of its files that they have. What this machine sent counts, too,
+        whatever others show of it.
         """
         state, place = self.state, sync_state.place_of(self.vault.reader(), self.vault.path)
-        behind = seen_elsewhere.get(state.device, 0) > state.number
+        sent, file = self._noted_numbers(), f"{state.device} file"
+        behind = max(sent.get(state.device, 0), seen_elsewhere.get(state.device, 0)) > state.number
+        older = max(sent.get(file, 0), last_file) > state.file
         if not state.device or state.place != place or behind or older:
             fresh = replace(state, device=sync_state.new_device(), place=place, number=0, file=0)
             self.save(replace(fresh, targets={}, folder="", folder_from=""))
             self.vault.begin_copy()
+
+    def note_numbers(self) -> None:
+        """Keep on this machine which numbers were given: before anything leaves under them."""
+        state, sent = self.state, self._noted_numbers()
+        numbers = {**sent, state.device: state.number, f"{state.device} file": state.file}
+        if numbers != sent:
+            machine.keep(self.vault.vault, machine.DEVICES, OWNER, numbers)
+
+    def _noted_numbers(self) -> dict[str, int]:
+        return machine.kept(self.vault.vault, machine.DEVICES, OWNER)
 
     # -- what changed here ----------------------------------------------------------------------
 

@@ -82,7 +82,7 @@ class Folder:
         finish_rotation(copy.vault)
         self.adopted, problems = adopt(copy, self.found, secrets)
         self.ignored += problems
-        copy.begin(self._clock(), older=self._last_own() > copy.state.file)
+        copy.begin(self._clock(), last_file=self._last_own())
         copy.note_changes()
         note_collections(copy)
         agree_settings(copy)
@@ -239,6 +239,7 @@ class Folder:
         memories = [one for _, one in some]
         content = [memories[at : at + BATCH] for at in range(0, len(memories), BATCH)]
         parts = [msgpack.encode(one) for one in (opening, *content)]
+        copy.note_numbers()
         sealed = bundles.sealed_parts(keys, CHANGES, copy.state.device, number, parts)
         bundles.write_file(self.path, keys, CHANGES, copy.state.device, number, [*sealed])
         if some:

@@ -37,6 +37,7 @@ class ClearCopy:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._revision: int | None = None
         self._state: tuple[int, int] | None = None
         self._not_before = 0.0
         self._lock = threading.Lock()
@@ -44,12 +45,16 @@ class ClearCopy:
             if not copy.begin_file():
                 copy.create_tables()
 
-    def refresh(self, source: Storage) -> None:
-        """Bring it up to what the vault holds now. Does nothing while the last time is too recent,
-        or where the vault is too large."""
+    def refresh(self, source: Storage, revision: int) -> None:
+        """Bring it up to what the vault holds now, which is at this commit counter at least. Does
+        nothing while the last time is too recent, or where the vault is too large."""
+        if revision == self._revision:
+            return
         begun = time.monotonic()
         with self._lock, source.reading():
             state = _state(source)
+            if state == self._state:
+                self._revision = revision
             if state == self._state or begun < self._not_before:
                 return
             shown = source.memories.count() <= MOST
@@ -58,7 +63,7 @@ class ClearCopy:
                     for table, columns in IN_CLEAR.items():
                         _bring_up(copy, table, columns, source if shown else None)
                 copy.erase_traces()
-            self._state = state
+            self._state, self._revision = state, revision
             took = time.monotonic() - begun
             self._not_before = begun + REST * took if took > LONG else 0.0
 

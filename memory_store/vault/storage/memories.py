@@ -82,8 +82,11 @@ class Memories(Table):
     ) -> None:
         """Keep rows of a server on this machine, with their bodies, under their row tags."""
 
-    def mirror(self, every: Callable[[], Mapping[str, bytes]]) -> None:
-        """Keep all rows of a server on this machine, by their row tags, if the user wants that."""
+    def mirror(self, every: Callable[[], Mapping[str, bytes]], keys: int) -> None:
+        """Keep all rows of a server on this machine, by their row tags, if the user wants that.
+
+        ``keys`` is another number once those that opened what was kept before are gone.
+        """
 
     def holders(self, contents: Sequence[str]) -> dict[str, str]:
         """Body → one memory that holds it."""

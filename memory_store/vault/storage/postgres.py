@@ -342,11 +342,11 @@ class _Memories(Memories):
             )
             self._keeping = _beside().submit(cache.write, given)
 
-    def mirror(self, every: Callable[[], Mapping[str, bytes]]) -> None:
+    def mirror(self, every: Callable[[], Mapping[str, bytes]], keys: int) -> None:
         cache = self._cache() if self._mirrored else None
         if cache is not None:
             tags = every()
-            for some in parts(cache.lacking(tags), AT_ONCE):
+            for some in parts(cache.lacking(tags, keys), AT_ONCE):
                 self.keep(self.with_bodies(some).values(), tags)
 
     def remove(self, ids: Sequence[str]) -> None:

@@ -75,11 +75,15 @@ class RowCache:
 
         return self._tried(held) or []
 
-    def lacking(self, wanted: Mapping[str, bytes]) -> list[str]:
+    def lacking(self, wanted: Mapping[str, bytes], keys: int) -> list[str]:
         """Of all memories those of which nothing is kept under their tags; what is kept of others
-        is let go."""
+        is let go, and all that was kept with other ``keys``: a tag stays when they are replaced.
+        """
 
         def there(file: sqlite3.Connection) -> dict[str, bytes]:
+            if file.execute("pragma user_version").fetchone() != (keys,):
+                file.execute("delete from kept")
+                file.execute(f"pragma user_version = {keys:d}")
             query = "select memory, tag from kept where vault = ?"
             return dict(file.execute(query, (self._vault,)).fetchall())
 
