@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from math import inf
+from time import thread_time
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Tree
@@ -22,6 +24,10 @@ _MACRO = re.compile(
 )
 _WITH_MACROS = frozenset({"c", "cpp", "cuda", "objc"})
 
+MOST_SECONDS = 1.0  # of a processor; a megabyte of what people write takes a tenth
+PIECE_BYTES = 4_096
+SHORT = 2_000  # characters: the worst that is known takes 15 milliseconds
+
 EXTRA = "pip install 'datasette-hybrid[code]'"
 
 
@@ -33,16 +39,34 @@ def installed() -> bool:
 def parsed(text: str, language: str) -> Tree | None:
     """The syntax tree of a text; ``None`` without a grammar for its language.
 
-    A text with errors has a tree, too. Half a pair of a character that UTF-8 cannot hold has none.
+    A text with errors has a tree, too. Half a pair of a character that UTF-8 cannot hold has none,
+    nor has a text that takes longer than any that a person wrote: some grammars take the square of
+    the length of one that is made to harm, and no other thread runs meanwhile.
     """
-    parser = _parser(language) if installed() else None
-    if parser is None:
+    if not has_grammar(language):
         return None
+    from tree_sitter import Parser
+
+    until = thread_time() + MOST_SECONDS
+
+    def is_late(*_: object) -> bool:
+        return thread_time() > until
+
+    def read(start: int, _: object) -> bytes:
+        return b"" if is_late() else source[start : start + PIECE_BYTES]
+
     try:
-        tree: Tree = parser.parse(_without_macros(text, language).encode())
-    except UnicodeEncodeError:
+        source = _without_macros(text, language).encode()
+        tree: Tree = Parser(grammar(language)).parse(read, progress_callback=is_late)
+    except ValueError:  # it was stopped; or a character that UTF-8 cannot hold
         return None
-    return tree
+    late, until = is_late(), inf  # the texts of its nodes are read whenever they are asked for
+    return None if late else tree
+
+
+def is_quick(text: str, language: str) -> bool:
+    """Whether a text is one that :func:`parsed` gives a tree of, as far as there is a grammar."""
+    return len(text) <= SHORT or not has_grammar(language) or parsed(text, language) is not None
 
 
 def _without_macros(text: str, language: str) -> str:
@@ -51,6 +75,11 @@ def _without_macros(text: str, language: str) -> str:
     if language not in _WITH_MACROS:
         return text
     return _MACRO.sub(lambda found: " " * len(found[0]), text)
+
+
+def has_grammar(language: str) -> bool:
+    """Whether the grammar of a language is there."""
+    return installed() and grammar(language) is not None
 
 
 @cache
@@ -68,14 +97,3 @@ def grammar(language: str) -> Language | None:
     except (GrammarLoadError, LanguageNotFoundError, UnsupportedPlatformError, OSError):
         return None
     return found
-
-
-@cache
-def _parser(language: str) -> Any:
-    """One parser a language; any thread may use it, for it holds nothing between two texts."""
-    known = grammar(language)
-    if known is None:
-        return None
-    from tree_sitter import Parser
-
-    return Parser(known)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from memory_store.code.grammars import EXTRA
+from memory_store.code.grammars import EXTRA, is_quick
 from memory_store.errors import BadInputError, ExtraMissingError
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class StructuralPattern:
     def matches(self, text: str, language: str, most: int) -> list[NodeMatch]:
         """What it matches in a text, in order, ``most`` of them; none where it is no such code."""
         rule = self._rule(language) if language in LANGUAGES else None
-        if rule is None or "\0" in text:
+        if rule is None or "\0" in text or not is_quick(text, language):
             return []
         found = list[NodeMatch]()
         for node in _root(text, language).find_all({"rule": {"pattern": rule}}):

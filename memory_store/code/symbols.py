@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from memory_store.code.chunks import chunks_in
 from memory_store.code.definitions import Definition, cleaned, definitions_in, definitions_of
-from memory_store.code.grammars import grammar, installed, parsed
+from memory_store.code.grammars import has_grammar, parsed
 from memory_store.code.imports import Import, imports_of
 from memory_store.code.syntax_queries import captured, matches, queries
 from memory_store.text.chunks import Span
@@ -72,7 +72,7 @@ class FileSymbols(Struct, frozen=True, array_like=True, gc=False):
 def is_current(symbols: FileSymbols, language: str) -> bool:
     """Whether nothing more is known of a file by a grammar that was added since."""
     by_lines = symbols.made_by == BY_LINES
-    return not (by_lines and installed() and grammar(language) is not None)
+    return not (by_lines and has_grammar(language))
 
 
 def layout(
@@ -101,7 +101,7 @@ def symbols_of(text: str, language: str) -> FileSymbols:
     ends = tuple(chunk.end for chunk in chunks_in(tree, text))
     if tree is None or known is None:
         found = definitions_in(tree, text, language)
-        made_by = BY_LINES if tree is None else BY_GRAMMAR
+        made_by = BY_GRAMMAR if has_grammar(language) else BY_LINES
         return FileSymbols(made_by, lines, "", _kept(found), {}, (), ends, _spans(found))
     data = text.encode()
     package, imported, names = "", list[Import](), set[int]()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -353,3 +355,17 @@ async def test_who_may_not_read_does_not_learn_what_a_terminal_imported(
     from_a_terminal(served, tmp_path / "barn")
     blind = await imported(served.by("wanda"), {"barn.zip": zipped(NOTES)})
     assert (blind["imported"], blind["failures"]) == (4, [])
+
+
+async def test_source_code_that_is_made_to_harm_keeps_no_one_waiting(served: Served) -> None:
+    """Parsed to its end, it would take ten seconds in which no other thread runs."""
+    pytest.importorskip("tree_sitter", reason="the extra code is not installed")
+    root = served.by("root")
+    begun = await post(root, {"harm.lua": b"[" * 60_000})
+    longest, state = 0.0, "running"
+    while state == "running":
+        asked = time.monotonic()
+        state = (await root.get(f"{root.base}/import/{begun.json()['job']}.json")).json()["state"]
+        longest = max(longest, time.monotonic() - asked)
+        await asyncio.sleep(0.01)
+    assert (state, longest < 5) == ("done", True)

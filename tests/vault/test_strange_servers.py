@@ -3,6 +3,7 @@ an error of ours, or the right answer."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,9 +14,10 @@ from postgres_server import Server, server_or_skip
 
 from memory_store import MemoryStore, MemoryStoreError
 from memory_store.addresses import Address
+from memory_store.paths import cache_folder
 from memory_store.records import MemoryDraft
 from memory_store.vault.storage.postgres_link import let_go
-from memory_store.vault.storage.postgres_schema import COLUMNS
+from memory_store.vault.storage.postgres_schema import BASE, COLUMNS
 
 GARBAGE = ("null", "'x'::text", "'\\x00ff'::bytea", "-1::bigint", "1.5::float8", "'[1]'::jsonb")
 COLUMN_CASES = [
@@ -73,3 +75,36 @@ def test_a_column_of_another_kind_is_an_error_or_changes_nothing(
                 use()
         owner.execute("drop schema memory_store, memory_store_vault cascade")
     let_go()  # others' connections have prepared what is there no more
+
+
+def test_an_id_that_is_a_path_has_no_file_of_this_machine_written(
+    server: Server,
+    key_file: Path,
+    private_folders: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What is kept of a vault lies in a file that its id in the database names."""
+    monkeypatch.setenv("MEMORY_STORE_MIRROR", "all")
+    place, other = Address(server.address()), tmp_path / "other.db"
+    store, _ = MemoryStore.create(place, key_file=key_file)
+    with store:
+        store.add("heron")
+        assert len(store.list()) == 1
+        (vault,) = (cache_folder() / "memories").glob("*-*.db")
+    let_go()
+    other.write_bytes(b"of another program")
+    path = os.path.relpath(other.with_suffix(""), cache_folder() / "memories")
+    server.sql(
+        f"create or replace function {BASE}.this_vault() returns uuid language sql stable as "
+        f"$$ select '{vault.stem}'::uuid $$",
+        f"alter table {BASE}.vaults rename to true_vaults",
+        f"create view {BASE}.vaults as select '{path}'::text as vault, name, revision, format "
+        f"from {BASE}.true_vaults",
+    )
+    for _ in range(2):
+        with pytest.raises(MemoryStoreError, match="an id that is none"):
+            MemoryStore.open(place, key_file=key_file)
+    assert other.read_bytes() == b"of another program"
+    server.sql(f"drop schema {BASE}, memory_store_vault cascade")
+    let_go()

@@ -9,6 +9,7 @@ time, and what a reader finds there names one state of the vault: the counter ha
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -62,6 +63,7 @@ _DATABASE = """
     select oid, has_function_privilege('pg_control_system()', 'execute') from pg_database
     where datname = current_database()
 """
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 BEHIND_SECONDS = 2.0  # that a standby may take until it has what was read before
 LOOK_AGAIN = 0.05  # seconds
 AT_ONCE = 250  # memories that are fetched together for a mirror
@@ -83,6 +85,9 @@ class _Vault(Greeting):
         with suppress(UndefinedTable):
             found = connection.execute(_GREETING, (self.name, self.name)).fetchone()
             about, self.format, self.standby, _ = found
+        if about != "" and not (isinstance(about, str) and _ID.fullmatch(about)):
+            connection.close()  # the id names a file of what is kept here
+            raise StorageError(f"{self.name!r}: the database gives this vault an id that is none")
         return about
 
     def holds(self, connection: Any, about: str) -> Callable[[], bool]:
