@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from importlib.util import find_spec
+from math import inf
 from time import thread_time
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ _MACRO = re.compile(
 _WITH_MACROS = frozenset({"c", "cpp", "cuda", "objc"})
 
 MOST_SECONDS = 1.0  # of a processor; a megabyte of what people write takes a tenth
-PIECE_BYTES = 65_536
+PIECE_BYTES = 4_096
 SHORT = 2_000  # characters: the worst that is known takes 15 milliseconds
 
 EXTRA = "pip install 'datasette-hybrid[code]'"
@@ -47,14 +48,20 @@ def parsed(text: str, language: str) -> Tree | None:
     from tree_sitter import Parser
 
     until = thread_time() + MOST_SECONDS
+
+    def is_late(*_: object) -> bool:
+        return thread_time() > until
+
+    def read(start: int, _: object) -> bytes:
+        return b"" if is_late() else source[start : start + PIECE_BYTES]
+
     try:
         source = _without_macros(text, language).encode()
-        return Parser(grammar(language)).parse(
-            lambda start, _: source[start : start + PIECE_BYTES],
-            progress_callback=lambda *_: thread_time() > until,
-        )
+        tree: Tree = Parser(grammar(language)).parse(read, progress_callback=is_late)
     except ValueError:  # it was stopped; or a character that UTF-8 cannot hold
         return None
+    late, until = is_late(), inf  # the texts of its nodes are read whenever they are asked for
+    return None if late else tree
 
 
 def is_quick(text: str, language: str) -> bool:
