@@ -128,9 +128,7 @@ def read_sources(storage: Storage, keyring: Keyring) -> list[Source]:
     ]
 
 
-def check(
-    storage: Storage, keyring: Keyring, source: str, collection: str, sealed: bytes
-) -> None:
+def check(storage: Storage, keyring: Keyring, source: str, collection: str, sealed: bytes) -> None:
     """Open one row of them, and look whether its path finds it. Raises TamperedError."""
     said = _opened(keyring.of(VAULT_SCOPE), source, collection, sealed)
     tag = _tag(keyring, collection, said.machine, said.path)
