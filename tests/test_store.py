@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from memory_store.doctor.vault import vault as vault_checks
 from memory_store.errors import BadInputError, ConflictError, NotFoundError
 from memory_store.records import Memory, MemoryDraft
 from memory_store.search.context import SearchContext
+from memory_store.session.extras import lexicons
 from memory_store.sqlite import sqlite3  # two libraries on one file undo each other's locks
 from memory_store.store import MemoryStore
 
@@ -135,9 +137,9 @@ def test_a_phrase_is_found_though_its_segment_is_rewritten_while_it_is_searched(
     begun = searches.context
     with MemoryStore.open(store.path, key_file=key_file) as other:
 
-        def then_rewritten(opened: Opened, **how: bool) -> SearchContext:
+        def then_rewritten(opened: Opened) -> SearchContext:
             """What a search begins on, out of date before it goes on."""
-            context = begun(opened, **how)
+            context = begun(opened)
             if gone:
                 other.delete(gone.pop(0))
             return context
@@ -152,15 +154,30 @@ def test_a_phrase_is_found_though_its_segments_are_rewritten_without_end(
 ) -> None:
     kept, begun = store.add("The spare key is under the stone."), searches.context
 
-    def then_rewritten(opened: Opened, **how: bool) -> SearchContext:
+    def then_rewritten(opened: Opened) -> SearchContext:
         passing = store.add("Another spare key.")
-        context = begun(opened, **how)
+        context = begun(opened)
         store.delete(passing.id)
         return context
 
     monkeypatch.setattr(searches, "context", then_rewritten)
     found = store.search('"spare key"', mode="keyword")
     assert [row.id for row in found.rows] == [kept.id]
+
+
+def test_words_are_counted_though_their_segment_is_rewritten_meanwhile(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.add("A heron at the weir.")
+    passing = [store.add("A herring.").id]
+
+    def rewritten(*given: Any) -> Any:
+        if passing:
+            store.delete(passing.pop())
+        return lexicons(*given)
+
+    monkeypatch.setattr("memory_store.actions.words.lexicons", rewritten)
+    assert [(one.word, one.memories) for one in store.words("her")] == [("heron", 1)]
 
 
 def test_writers_and_readers_in_many_threads_agree_in_the_end(store: MemoryStore) -> None:

@@ -7,12 +7,14 @@ in its declaration, under whatever name a store offers it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import wraps
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, cast
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from memory_store.errors import SupersededError
 from memory_store.records import SearchRequest, SearchResponse
 from memory_store.scopes import Limits
 from memory_store.session.embedders import Embedders
@@ -25,6 +27,10 @@ from memory_store.vault.storage.damage import vault_faults
 P = ParamSpec("P")
 R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
+
+MOST_BEGINNINGS = 8  # of an action: between two of them a writer has to write a whole segment
+LATE_FROM = 2
+"""After so many, what a search usually reads when it first needs it is read with the index."""
 
 Counts = Callable[[Any], tuple[int, int]]
 """From an action's result to how many memories it opened, and how many it returned or changed."""
@@ -55,7 +61,8 @@ class Opened(Struct):
     ``expander`` names the language model that expands queries (``None``: ``MEMORY_STORE_EXPANDER``,
     or none). ``elsewhere`` is where searches run if there is room. ``views`` are the limits of this
     view of the vault, as another process needs them. ``by`` names the assistant that writes
-    through this view (empty: none does). ``background`` embeds beside what is done here.
+    through this view (empty: none does). ``background`` embeds beside what is done here. ``late``:
+    nothing of the index is to be read later, when a writer may have replaced it.
     """
 
     vault: OpenVault
@@ -67,6 +74,7 @@ class Opened(Struct):
     views: tuple[Limits, ...] = ()
     by: str = ""
     background: Background | None = None
+    late: bool = False
 
 
 class Actions:
@@ -94,9 +102,11 @@ def action(
 
     ``event`` is what the audit trail calls it (``None``: the trail does not have it), ``counts``
     are the numbers in that event, ``writes`` says whether it may change the file. An action that
-    works ``in_batches`` enters the vault itself, so that a lock does not wait for all of it. What
-    the disk refuses is StorageError.
+    works ``in_batches`` enters the vault itself, so that a lock does not wait for all of it. One
+    that only reads begins anew where what it was about to read of the index was replaced meanwhile.
+    What the disk refuses is StorageError.
     """
+    beginnings = 1 if writes or in_batches else MOST_BEGINNINGS
 
     def declare(
         function: Callable[Concatenate[Opened, P], R],
@@ -106,7 +116,14 @@ def action(
             opened = actions._opened
             vault = opened.vault
             with vault_faults(vault.path), nullcontext() if in_batches else entered(vault):
-                result = function(opened, *arguments, **options)
+                for beginning in range(1, beginnings):
+                    with suppress(SupersededError):
+                        result = function(opened, *arguments, **options)
+                        break
+                    if beginning == LATE_FROM:
+                        opened = replace(opened, late=True)
+                else:
+                    result = function(opened, *arguments, **options)
             if event is not None and opened.heard is not None:
                 opened.heard(event, *counts(result))
             return result

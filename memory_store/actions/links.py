@@ -206,7 +206,7 @@ def related(
     By id, the beginning of an id, or (``refs``) ref. Opens no text but of those without a title.
     Raises NotFoundError, BadInputError.
     """
-    from memory_store.actions.searches import on_newest
+    from memory_store.actions.searches import context
     from memory_store.search.pipeline import nearest
 
     if not 1 <= limit <= MOST_RELATED:
@@ -216,7 +216,7 @@ def related(
     most = min(BESIDE * limit, MOST_NEAR)
     scores: dict[str, float] = {}
     reasons: dict[str, list[str]] = defaultdict(list)
-    for row in on_newest(opened, lambda one: nearest(one, memory, most)):
+    for row in nearest(context(opened), memory, most):
         found = row.candidate
         ranks = (found.vector_rank, found.topic_rank, found.keyword_rank)
         near = sorted((rank, why) for rank, why in zip(ranks, BY_LEG, strict=True) if rank)

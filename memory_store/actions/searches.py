@@ -7,9 +7,9 @@ what names a memory to explain use it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -17,7 +17,7 @@ from memory_store.actions.action import Opened, action
 from memory_store.actions.reads import open_all, resolve
 from memory_store.actions.vaults import embedded
 from memory_store.configuration import typed_vault
-from memory_store.errors import ModelUnavailableError, NotFoundError, SupersededError
+from memory_store.errors import ModelUnavailableError, NotFoundError
 from memory_store.records import Memory, Ranking, SearchRequest, SearchResponse, search_request
 from memory_store.records.degraded import Code, Degraded, from_text
 from memory_store.search.degraded import EmbeddingNow
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from memory_store.search.answer.previews import Marker
     from memory_store.search.context import SearchContext
     from memory_store.search.query.language import ParsedQuery
-
-MOST_BEGINNINGS = 8  # of one search: between two of them a writer has to write a whole segment
-T = TypeVar("T")
 
 
 def _counted(found: SearchResponse) -> tuple[int, int]:
@@ -111,7 +108,7 @@ def _here(opened: Opened, request: SearchRequest, **known: Any) -> SearchRespons
     with opened.embedders.loading_ahead() if first else contextlib.nullcontext():
         from memory_store.search.pipeline import run
 
-        response = on_newest(opened, lambda one: run(one, wanted, started=started), **known)
+        response = run(replace(context(opened), **known), wanted, started=started)
     return replace(response, degraded=_runnable(response.degraded, vault))
 
 
@@ -127,7 +124,7 @@ def rank(
     from memory_store.search.pipeline import rank as ranked
 
     wanted = _checked(opened.vault, search_request(query, **options))
-    ranking = on_newest(opened, lambda one: ranked(one, wanted, depth))
+    ranking = ranked(context(opened), wanted, depth)
     return replace(ranking, degraded=_runnable(ranking.degraded, opened.vault))
 
 
@@ -139,12 +136,8 @@ def resembling(
     neighbouring words) that both hold, the nearest first. Opens nothing."""
     from memory_store.search.resemblance import resembling as found_in
 
-    return on_newest(
-        opened,
-        lambda one: [
-            (one.snapshot.id(place), share) for place, share in found_in(one, title, text, most)
-        ],
-    )
+    view = context(opened)
+    return [(view.snapshot.id(place), share) for place, share in found_in(view, title, text, most)]
 
 
 @action(None, writes=False)
@@ -155,19 +148,7 @@ def marker(opened: Opened, request: SearchRequest, memory: Memory) -> Marker:
     """
     from memory_store.search.answer.marks import marker as found
 
-    return on_newest(opened, lambda one: found(one, request, memory))
-
-
-def on_newest(opened: Opened, search: Callable[[SearchContext], T], **known: Any) -> T:
-    """What a search finds; begun anew where what it was about to read was replaced meanwhile.
-
-    Where that was so twice, all of the index is read first. ``known`` are the fields of its context
-    that the caller knows.
-    """
-    for number in range(MOST_BEGINNINGS - 1):
-        with contextlib.suppress(SupersededError):
-            return search(replace(context(opened, late=number > 1), **known))
-    return search(replace(context(opened, late=True), **known))
+    return found(context(opened), request, memory)
 
 
 @action(None, writes=False)
@@ -182,14 +163,13 @@ def vector_index(opened: Opened, snapshot: Snapshot | None = None) -> VectorInde
     return opened.vectors.index(snapshot or opened.vault.snapshot())
 
 
-def context(opened: Opened, *, late: bool = False) -> SearchContext:
-    """One consistent view of the vault, and what loads its models. ``late``: nothing of the index
-    is left to be read later, when a writer may have replaced it."""
+def context(opened: Opened) -> SearchContext:
+    """One consistent view of the vault, and what loads its models."""
     from memory_store.models.expander import chosen_expander
     from memory_store.search.context import SearchContext
 
     vault = opened.vault
-    snapshot, settings = vault.snapshot(late=late), vault.settings
+    snapshot, settings = vault.snapshot(late=opened.late), vault.settings
     keyring, expansions = vault.keyring, vault.expansions
     mine = (vault.asker,) if vault.asker else ()
 

@@ -264,11 +264,18 @@ class Ledger:
                 at, ref = head["source"], head["ref"]
                 # None where the ref is a row's, or one that the note gave itself
                 path = Path(at, ref) if at and ref and self.file_tag(at, ref) == file else None
-                if file in records or path is None or not path.exists():
+                there = self._stands(at, file) if path is None else path.exists()
+                if file in records or not there:
                     name = f"{at}: {ref or row.id}" if at else row.id
                     below = path is not None and at == source and not edited
                     found.append(Gone(row.id, shown(path or name), ref if below else ""))
         return sorted(found, key=lambda one: one.name)
+
+    def _stands(self, at: str, file: bytes) -> bool:
+        """Whether a file of that tag, of rows, is still where a memory of it says."""
+        folders = Path(at).parents if at and os.path.lexists(at) else ()
+        refs = (Path(at).relative_to(folder).as_posix() for folder in folders)
+        return any(self.file_tag(at, ref) == file for ref in refs)
 
     def forget(self, memories: Sequence[str]) -> None:
         """Delete memories that are gone from their source; a dry run deletes nothing."""

@@ -278,7 +278,7 @@ def _each(table: str, checks: Iterator[tuple[str, Check]]) -> Iterator[tuple[str
 
 def _rows_of_format_3(vault: WholeVault, storage: Storage) -> Iterator[tuple[str, Check]]:
     for source, collection, sealed in storage.sources.of(vault.keyring.principal):
-        check = partial(sources.open_source, vault.keyring, source, collection, sealed)
+        check = partial(sources.check, storage, vault.keyring, source, collection, sealed)
         yield f"source {source}", check
     yield "origins", partial(_check_origins, vault, storage)
     if vault.keyring.is_owner:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from memory_store.vault.share_check import Stored
 
 LOCK_PATIENCE = 5.0  # seconds that a lock waits for searches and writes at work
+SEEN_AGAIN = 60.0  # seconds after which what was seen is kept again: not every end is a lock
 LOOK_AT_TRASH = 3_600.0  # seconds after which a writer looks again for what is too old in it
 
 
@@ -89,7 +90,7 @@ class WholeVault:
         self._older = not access.in_memory and (
             rollback_warning(vault, path, self._writer, keyring) is not None
         )
-        self._warned, self._trail_writes = False, 0
+        self._warned, self._trail_writes, self._seen_at = False, 0, time.monotonic()
         self._shares: Stored | None = None
         self._trash_looked_at = -LOOK_AT_TRASH
         self.trashed: dict[tuple[str, str], tuple[float, frozenset[bytes]]] = {}
@@ -141,6 +142,7 @@ class WholeVault:
                 self.settings = settings
                 self.keyring.keep_only(held)
                 raise
+            self._keep_seen()
 
     def purge_trash(self) -> None:
         """Let go of what has been in the trash for too long; while another writes, the next time.
@@ -190,7 +192,18 @@ class WholeVault:
         snapshot, settings, revision = self.index.refresh(self.settings, **wanted)
         if settings.revision > self.settings.revision:
             self.settings = settings
+        self._keep_seen()
         return snapshot, revision
+
+    def _keep_seen(self) -> None:
+        """Keep what this machine saw of the vault, if that was long ago and a reader is free."""
+        if self.access.in_memory or time.monotonic() < self._seen_at + SEEN_AGAIN:
+            return
+        storage = self.reader()
+        if not storage.in_transaction:
+            self._seen_at = time.monotonic()
+            with contextlib.suppress(sqlite3.Error, StorageError):
+                remember(self.vault, self.path, storage, self.keyring, self._trail_writes)
 
     def link_graph(self) -> LinkGraph:
         """Which memory links to which."""

@@ -50,13 +50,15 @@ class Source(Struct, frozen=True):
 
 def find_source(storage: Storage, keyring: Keyring, collection: str, path: str) -> Source | None:
     """This principal's source of that path on this machine; None where there is none that opens."""
-    row = storage.sources.tagged(_tag(keyring, collection, path), keyring.principal)
+    tag = _tag(keyring, collection, machine_id(), path)
+    row = storage.sources.tagged(tag, keyring.principal)
     if row is None or row[1] != collection:
         return None
     try:
-        return _opened(keyring.of(VAULT_SCOPE), *row)
+        found = _opened(keyring.of(VAULT_SCOPE), *row)
     except TamperedError:
         return None
+    return found if (found.machine, found.path) == (machine_id(), path) else None
 
 
 def write_source(
@@ -97,7 +99,7 @@ def store_source(storage: Storage, keyring: Keyring, source: Source) -> None:
     """Seal and store a source as this principal's (inside the caller's transaction)."""
     keys = keyring.of(VAULT_SCOPE)
     sealed = keys.seal(PURPOSE, _place(keys, source.id, source.collection), _content(source))
-    tag = _tag(keyring, source.collection, source.path)
+    tag = _tag(keyring, source.collection, source.machine, source.path)
     storage.sources.write(source.id, source.collection, tag, sealed, keyring.principal)
 
 
@@ -126,9 +128,12 @@ def read_sources(storage: Storage, keyring: Keyring) -> list[Source]:
     ]
 
 
-def open_source(keyring: Keyring, source: str, collection: str, sealed: bytes) -> Source:
-    """One row of them. Raises TamperedError."""
-    return _opened(keyring.of(VAULT_SCOPE), source, collection, sealed)
+def check(storage: Storage, keyring: Keyring, source: str, collection: str, sealed: bytes) -> None:
+    """Open one row of them, and look whether its path finds it. Raises TamperedError."""
+    said = _opened(keyring.of(VAULT_SCOPE), source, collection, sealed)
+    tag = _tag(keyring, collection, said.machine, said.path)
+    if storage.sources.tagged(tag, keyring.principal) != (source, collection, sealed):
+        raise TamperedError(f"{TABLE}.tag of {source}: is another's")
 
 
 def reseal(storage: Storage, keys: CollectionKeys) -> None:
@@ -140,8 +145,8 @@ def reseal(storage: Storage, keys: CollectionKeys) -> None:
     storage.sources.replace_heads(fresh)
 
 
-def _tag(keyring: Keyring, collection: str, path: str) -> bytes:
-    parts = (collection.encode(), machine_id().encode(), path.encode("utf-8", "surrogateescape"))
+def _tag(keyring: Keyring, collection: str, machine: str, path: str) -> bytes:
+    parts = (collection.encode(), machine.encode(), path.encode("utf-8", "surrogateescape"))
     return keyring.of(VAULT_SCOPE).source.tag(b"source", *parts)
 
 

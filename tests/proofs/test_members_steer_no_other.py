@@ -315,6 +315,29 @@ def test_rows_that_the_files_holder_swaps_let_no_import_replace_another_note(
     assert set(two.texts("personal")) >= {"Dear diary.", "Note a.md, changed.", "Note a.md."}
 
 
+@pytest.mark.parametrize("what", ["the tags of the paths", "the path of the files"])
+def test_rows_that_the_files_holder_swaps_let_no_import_forget_what_came_from_another_path(
+    two: Two, tmp_path: Path, what: str
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("Note a.md.")
+    (tmp_path / "b.csv").write_text("title,text\nRow,Row of b.csv.\n")
+    for name in ("notes", "b.csv"):
+        assert two.run("import", tmp_path / name).exit_code == 0
+    first, second = (row["id"] for row in two.rows("vault_sources"))
+    if what == "the path of the files":
+        swap = "update vault_source_files set source = :to where source = :this"
+        two.with_the_file(swap, this=second, to=first)
+    else:
+        one, other = (row["tag"] for row in two.rows("vault_sources"))
+        swap = "update vault_sources set tag = :to where id = :this"
+        for this, to in ((first, b"-"), (second, one), (first, other)):
+            two.with_the_file(swap, this=this, to=to)
+        assert "vault_sources.tag" in two.run("verify").output
+    assert two.run("import", tmp_path / "notes", "--prune").exit_code == 0
+    assert set(two.texts("personal")) >= {"Note a.md.", "Row of b.csv."}
+
+
 def test_a_note_that_says_its_collection_is_known_changed_and_forgotten_as_ever(
     two: Two, tmp_path: Path
 ) -> None:

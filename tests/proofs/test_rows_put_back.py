@@ -27,7 +27,7 @@ from memory_store.actions.key_rotation import begin
 from memory_store.cli.backup import copy_vault
 from memory_store.errors import MemoryStoreError, TamperedError
 from memory_store.records import MemoryDraft
-from memory_store.session import live_index
+from memory_store.session import live_index, whole_vault
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 
@@ -235,6 +235,22 @@ def test_an_old_account_put_back_with_everything_is_said_at_the_next_opening(
     store.lock()
     found.put_back(*MEMORY, *INDEX, *ACCOUNT)
     with found.opened() as again:
+        assert "older" in (again.older() or "")
+
+
+def test_an_older_file_is_named_though_who_saw_the_newer_one_never_locked_it(
+    store: MemoryStore, key_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server may be killed, or lose its power, after months."""
+    monkeypatch.setattr(whole_vault, "SEEN_AGAIN", 0.0)
+    store.add("Written before.")
+    copy_vault(store.path, tmp_path / "older.db")
+    store.add("Written after.")
+    assert len(store.list()) == 2
+    for log in store.path.parent.glob("notes.db-*"):
+        log.unlink()
+    (tmp_path / "older.db").replace(store.path)
+    with MemoryStore.open(store.path, key_file=key_file) as again:
         assert "older" in (again.older() or "")
 
 
