@@ -82,11 +82,9 @@ def opened(path: Path, secrets: list[host.Secret], access: FileAccess) -> Memory
     try:
         with host.vault_faults(path):
             return MemoryStore(host.open_vault(path, secrets, access))
-    except errors.NotAVaultError:
-        if not isinstance(path, Address):
-            raise
-        raise none_there(path) from None
     except MemoryStoreError as error:
+        if isinstance(path, Address) and isinstance(error, errors.NotAVaultError):
+            raise none_there(path) from None
         error.args = (without_folder(path, error),)
         raise
     except Exception as error:  # noqa: BLE001 - other vaults are served all the same

@@ -141,13 +141,13 @@ def with_a_trigger(path: Path) -> None:
 
 
 @pytest.mark.in_a_file
-@pytest.mark.parametrize("change", [of_a_later_format, with_a_trigger])
+@pytest.mark.parametrize("change", [of_a_later_format, with_a_trigger, Path.unlink])
 async def test_who_types_a_secret_at_a_strange_file_is_told_its_name_alone(
     closed: Served, filled: Filled, change: Any, tmp_path: Path
 ) -> None:
     change(filled.path)
     answer = await closed.submit("/unlock", {"secret": "anything"})
-    assert answer.status_code == 409
+    assert answer.status_code in (404, 409)
     assert "notes.db: " in answer.text
     assert str(tmp_path) not in answer.text
 
