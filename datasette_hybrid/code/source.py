@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import groupby, takewhile
 from operator import itemgetter
+from time import thread_time
 from typing import Any
 
 from markupsafe import Markup
@@ -25,6 +26,8 @@ from ..marks import Spans, joined, marked
 CODE_TYPE = "code"
 STEPS = 2  # of what depends on a file
 COLOURED = 300_000  # characters: 0.3 s of lexing; a longer file has one colour
+LONGEST_LINE = 5_000  # characters, in a file with colours
+MOST_SECONDS = 1.0  # of a processor, for the colours
 PREFIX = "hy-c-"  # of the classes of coloured words
 LINE_END = Markup("\n")
 
@@ -88,11 +91,19 @@ def _before(end: int, marks: Iterable[tuple[int, int]]) -> Iterator[tuple[int, i
 
 
 def coloured_pieces(text: str, language: str | None) -> Sequence[tuple[str, str]]:
-    """``text`` in pieces, each with its CSS class; empty: none."""
-    lexer = _lexer(language) if language and len(text) <= COLOURED else None
+    """``text`` in pieces, each with its CSS class; empty: none.
+
+    Many lexers take the square of the length of a text that is made to harm.
+    """
+    short = len(text) <= COLOURED and max(map(len, text.split("\n"))) <= LONGEST_LINE
+    lexer = _lexer(language) if language and short else None
     if lexer is None:
         return [(text, "")]
-    found = [(_style(kind), piece) for _, kind, piece in lexer.get_tokens_unprocessed(text)]
+    found, until = list[tuple[str, str]](), thread_time() + MOST_SECONDS
+    for _, kind, piece in lexer.get_tokens_unprocessed(text):
+        if thread_time() > until:
+            return [(text, "")]
+        found.append((_style(kind), piece))
     alike = groupby(found, key=itemgetter(0))
     pieces = [("".join(piece for _, piece in several), style) for style, several in alike]
     return pieces if "".join(piece for piece, _ in pieces) == text else [(text, "")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 import pytest
@@ -168,3 +169,23 @@ def test_without_pygments_there_is_one_colour(monkeypatch: pytest.MonkeyPatch) -
     finally:
         source._lexer.cache_clear()
     assert list(shown) == ["class Box:", "    pass"]
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [("hcl", "a" * 60_000), ("java", "a\n" * 20_000), ("ocaml", f"let a = {'0' * 60_000}\n")],
+)
+async def test_a_file_that_is_made_to_harm_is_shown_without_colours(
+    coded: Filled, serve: Serve, language: str, text: str
+) -> None:
+    """Each would take half a minute or more, in which no other request is answered."""
+    harmful: Any = {"type": "code", "metadata": {"language": language}}
+    with MemoryStore.open(coded.path, key_file=coded.key_file) as store:
+        (file,) = store.add_many([MemoryDraft(text, ref="harm", **harmful)], embed=False)
+    served = (await serve(coded.path, options=coded.options(allow=ALLOW))).by("bob")
+    began = time.process_time()
+    answer = await served.get(f"{served.base}/memories/{file.id}")
+    assert time.process_time() - began < 10
+    shown = soup(answer)
+    assert shown.select_one(".hy-line code").text == text.split("\n")[0]
+    assert not shown.select(".hy-source [class^=hy-c-]")

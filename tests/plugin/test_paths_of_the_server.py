@@ -49,6 +49,7 @@ async def went_without(served: Served, who: str, **fields: str) -> str:
     return "\n".join(done["degraded"])
 
 
+@pytest.mark.in_a_file
 async def test_an_import_without_its_model_says_where_that_is_to_auditors_alone(
     filled: Filled, serve: Serve, own_model: Path, tmp_path: Path
 ) -> None:
