@@ -95,7 +95,12 @@ def begin(vault: bytes, path: Path, storage: Storage, keyring: WholeKeyring) -> 
 
 
 def _behind(seen: Mapping[str, int], present: Mapping[str, int]) -> bool:
-    return any((present.get(name) or 0) < (counter or 0) for name, counter in seen.items())
+    """Whether something was written less often. A collection that is not there was deleted: before
+    one is made, the personal one was written less often, which counts its settings."""
+    return any(
+        present.get(name, 0 if name in (AUDIT, TRAIL) else counter) < counter
+        for name, counter in seen.items()
+    )
 
 
 def _newest(seen: Mapping[str, int]) -> dict[str, int]:

@@ -254,6 +254,28 @@ def test_an_older_file_is_named_though_who_saw_the_newer_one_never_locked_it(
         assert "older" in (again.older() or "")
 
 
+@pytest.mark.parametrize("deleted", [True, False], ids=["deleted elsewhere", "not made yet"])
+def test_a_file_without_a_collection_is_older_unless_another_machine_deleted_that(
+    store: MemoryStore,
+    key_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    deleted: bool,
+) -> None:
+    copy_vault(store.path, tmp_path / "without.db")
+    store.collections.create("attic")
+    store.lock()
+    if deleted:
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setenv("MEMORY_STORE_STATE", str(tmp_path / "another machine"))
+            with MemoryStore.open(store.path, key_file=key_file) as another:
+                another.collections.delete("attic")
+    else:
+        (tmp_path / "without.db").replace(store.path)
+    with MemoryStore.open(store.path, key_file=key_file) as again:
+        assert (again.older() is None) is deleted
+
+
 def test_old_topics_are_shown_by_verification_and_change_no_search(
     store: MemoryStore, key_file: Path, tmp_path: Path
 ) -> None:
