@@ -325,7 +325,7 @@ def _shared(
     keyring.hold_own_scope(one.dedupe)
     return Settings(
         **{name: getattr(one, name) for name in OF_THE_VAULT},
-        revision=storage.settings.revision(),
+        revision=one.revision,  # which the owner signed; that in the file anyone may have written
         collections=tuple(shares),
         choices=tuple(_chosen(name, share) for name, share in shares.items() if share.choice),
         epochs=tuple(Epoch(name, share.epoch, share.before) for name, share in shares.items()),

@@ -105,6 +105,23 @@ def test_a_member_cannot_change_what_another_reads(
     assert two.rows("memory_topics") == []
 
 
+def test_a_number_that_a_stranger_writes_into_the_file_keeps_no_open_vault_from_what_is_shared(
+    two: Two,
+) -> None:
+    """How often the settings changed stands in clear: who took it for the newest would go on with
+    the names and the keys of before, those of a member with whom nothing is shared any more too."""
+    change = "update vault_settings set value = :to where name = 'settings'"
+    (before,) = [row["value"] for row in two.rows("vault_settings") if row["name"] == "settings"]
+    with ada(two) as store:
+        assert set(store.collections.names().values()) == {SHARED}
+        two.with_the_file(change, to="1000000")
+        assert set(store.collections.names().values()) == {SHARED}
+        two.with_the_file(change, to=before)
+        with two.owner() as owner:
+            owner.collections.rename(SHARED, "renamed")
+        assert set(store.collections.names().values()) == {"renamed"}
+
+
 def test_a_share_that_a_member_signs_herself_is_refused(two: Two) -> None:
     with two.mallory() as store, closing(Storage.open(two.path)) as storage:
         keyring = store._opened.vault.keyring
