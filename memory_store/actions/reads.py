@@ -110,9 +110,10 @@ def open_all(
 
 
 def _as_looked_at(vault: OpenVault, ids: Sequence[str], snapshot: Snapshot) -> list[Memory] | None:
-    """Memories as an index knows them by their tags; None where one is not so, or not any more."""
+    """Memories as an index knows them by their tags; None where one is not so, or not any more, and
+    beside a mirror, which is of the newest moment: what it has otherwise would be asked for."""
     storage, known = vault.looked_at(snapshot)
-    if len(known.tags(ids)) < len(ids):
+    if storage.memories.mirrors or len(known.tags(ids)) < len(ids):
         return None
     try:
         return list(open_memories(storage, vault.keyring, ids, known, tags=known.tags))

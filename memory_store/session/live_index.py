@@ -94,12 +94,6 @@ class LiveIndex:
         self._compared = False
 
     @property
-    def loaded(self) -> Snapshot:
-        """What was last read of it."""
-        assert self._snapshot is not None
-        return self._snapshot
-
-    @property
     def untouched(self) -> bool:
         """Whether nothing was read of it yet."""
         return self._snapshot is None

@@ -222,21 +222,16 @@ class WholeVault:
         """
         storage = self.reader()
         with self._readers.moment(lambda at: self._newest(counted=counted, at=at)) as known:
-            self._mirror(storage)
+            newest = known.snapshot, self.settings.opened_with
+            if (self._mirrored[0](), self._mirrored[1]) != newest:
+                storage.memories.mirror(known.snapshot.row_tags, newest[1])
+                self._mirrored = weakref.ref(known.snapshot), newest[1]
             yield storage, known
 
     def looked_at(self, snapshot: Snapshot) -> tuple[Storage, KnownRows]:
         """This thread's reading connection, of no moment, and what an index that was just looked at
         knows: a row whose tag it knows is of its moment or does not open."""
-        storage = self.reader()
-        self._mirror(storage)
-        return storage, KnownRows(snapshot)
-
-    def _mirror(self, storage: Storage) -> None:
-        snapshot, keys = self.index.loaded, self.settings.opened_with
-        if self._mirrored[0]() is not snapshot or self._mirrored[1] != keys:
-            storage.memories.mirror(snapshot.row_tags, keys)
-            self._mirrored = weakref.ref(snapshot), keys
+        return self.reader(), KnownRows(snapshot)
 
     def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
         """The row tags of memories, as last committed by any process."""

@@ -258,6 +258,27 @@ def test_a_mirror_is_fetched_anew_after_keys_were_replaced(
         assert not any(" b.body" in text for text in reads())
 
 
+def test_what_changed_while_a_search_ran_is_not_asked_for_beside_a_mirror(
+    make: Callable[[], MemoryStore],
+    reads: Reads,
+    key_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MEMORY_STORE_MIRROR", "all")
+    with make() as store:
+        previews(store)
+        one, running = store.list(limit=1)[0].id, store.search_context()
+        store.edit(one, text="Another text by the weir")
+        previews(store)
+        reads()
+        ordinal = running.snapshot.ordinal_of(one)
+        assert ordinal is not None
+        assert [memory.text for memory in running.open_memories([ordinal])] == [
+            "Another text by the weir"
+        ]
+        assert not any(" b.body" in text for text in reads())
+
+
 def test_it_has_bounds(private_folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = RowCache("a vault", most=300_000)
     days = time.time()

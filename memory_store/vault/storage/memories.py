@@ -50,6 +50,7 @@ class Memories(Table):
     """Rows of memories, and the bodies that they share."""
 
     keeps = False  # rows of a server on this machine
+    mirrors = False  # all of them
 
     def rows(self, ids: Sequence[str]) -> dict[str, MemoryRow]:
         """The rows of some memories by id; ids that are gone are left out."""

@@ -324,7 +324,7 @@ class _Memories(Memories):
     def __init__(self, engine: PostgresEngine, link: Link) -> None:
         super().__init__(engine)
         self._link = link
-        self._mirrored = mirrored()
+        self.mirrors = mirrored()
         self._cached: tuple[str, RowCache] | None = None
         self._keeping: Future[None] | None = None
         """What is being written there, beside the one who asked for the rows."""
@@ -348,7 +348,7 @@ class _Memories(Memories):
             self._keeping = _beside().submit(cache.write, given)
 
     def mirror(self, every: Callable[[], Mapping[str, bytes]], keys: int) -> None:
-        cache = self._cache() if self._mirrored else None
+        cache = self._cache() if self.mirrors else None
         if cache is not None:
             tags = every()
             for some in parts(cache.lacking(tags, keys), AT_ONCE):
@@ -379,7 +379,7 @@ class _Memories(Memories):
         if about and (self._cached is None or self._cached[0] != about):
             self.close()
             with suppress(BadInputError):
-                self._cached = about, RowCache(about, mirror=self._mirrored)
+                self._cached = about, RowCache(about, mirror=self.mirrors)
         return self._cached[1] if self._cached else None
 
 
