@@ -284,10 +284,12 @@ class LiveIndex:
         return held
 
     def _check_age(self, accounts: Mapping[str, Manifest], settings: Settings) -> None:
-        """Refuse accounts that are older than what was read before, or than the settings."""
+        """Refuse accounts that are older than what was read before, or than the settings: a key
+        that was replaced opens for a while, and who had it may have written one."""
         for collection, account in accounts.items():
             before = self._accounts.get(collection, account)
-            if account.counter < before.counter or account.format < settings.format:
+            left = account.epoch not in settings.epoch_of(collection).read
+            if left or account.counter < before.counter or account.format < settings.format:
                 raise TamperedError(
                     f"vault_manifests of {collection}: an older account was put back"
                 )

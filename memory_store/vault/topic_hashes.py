@@ -48,7 +48,9 @@ def asked_epoch(storage: Storage, keys: CollectionKeys) -> int:
     if keys.epoch == 0:
         return 0
     epoch = storage.settings.number(FILLING + keys.collection)
-    return epoch if epoch is not None and keys.holds(epoch) else keys.epoch
+    if epoch is None or epoch not in keys.bundles():  # as one that was left is not
+        return keys.epoch
+    return epoch
 
 
 def begin_filling(storage: Storage, collection: str, epoch: int) -> None:

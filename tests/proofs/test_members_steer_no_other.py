@@ -17,13 +17,15 @@ from pathlib import Path
 
 import pytest
 from hostile_members import SHARED, Hers, Two, made
+from msgspec import structs
 
 from memory_store.dates import format_time
-from memory_store.errors import BadInputError, ConflictError, NotFoundError
+from memory_store.errors import BadInputError, ConflictError, NotFoundError, TamperedError
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.vault import trash
 from memory_store.vault.keyring import OWNER
+from memory_store.vault.manifest import read_manifest, write_manifest
 from memory_store.vault.rows import Origin, body_place
 from memory_store.vault.storage import Storage
 
@@ -360,6 +362,31 @@ def test_a_note_that_says_its_collection_is_known_changed_and_forgotten_as_ever(
 
 
 # -- names ------------------------------------------------------------------------------------
+
+
+def test_who_is_revoked_brings_no_earlier_state_back_into_a_program_that_is_open(two: Two) -> None:
+    """It opens what the former key sealed for a while, for what it was reading. The account, which
+    says which memories there are, was sealed anew with the first moment of the new key."""
+    tables = ("memories", "memory_bodies", "vault_segments", "vault_segment_parts", "vault_changes")
+    with two.mallory() as hers, two.owner() as store, closing(Storage.open(two.path)) as storage:
+        work = two.id_of(SHARED)
+        keys = hers._opened.vault.keyring.of(work)
+        gone = hers.add("Of Mallory's.", collection=SHARED)
+        earlier = {table: two.rows(table) for table in tables}
+        account = read_manifest(storage, keys)
+        store.delete(gone.id)
+        store.keys.revoke("Mallory")
+        assert len(store.list(collection=SHARED)) == 1
+        with storage.transaction():
+            for table, rows in earlier.items():
+                storage.engine.execute(f"delete from {table}")
+                for row in rows:
+                    storage.engine.insert(f"into {table} ({', '.join(row)})", [[*row.values()]])
+            counter = storage.accounts.counters()[work]
+            write_manifest(storage, keys, structs.replace(account, counter=counter + 1))
+        for look in (store.list, lambda: store.search("Mallory", mode="keyword").rows):
+            with pytest.raises(TamperedError, match="an older account was put back"):
+                look()
 
 
 def test_a_member_renames_nothing(two: Two) -> None:

@@ -143,6 +143,19 @@ def test_a_note_of_it_that_was_tampered_with_breaks_nothing_and_is_said(
     assert any("topic hashes" in failure for failure in filled.verify()["failures"])
 
 
+def test_a_note_of_it_has_no_topic_hashed_with_a_key_that_was_replaced(
+    filled: MemoryStore,
+) -> None:
+    """Who had the former key, and holds the file, could hold guesses against it."""
+    (work,) = (one for one, name in filled.collections.names().items() if name == "work")
+    former = bytes.fromhex(filled.topic_hash("all", "work") or "")
+    assert former in {topic for _, topic in rows(filled)}
+    filled.keys.rotate("work")
+    write(filled, "insert into vault_settings (name, value) values (?, '0')", (f"topics {work}",))
+    filled.add("Written afterwards.", topics=["all"], collection="work")
+    assert former not in {topic for _, topic in rows(filled)}
+
+
 @pytest.mark.parametrize("value", [b"", b"short"])
 def test_what_is_no_hash_stops_the_change_of_keys_and_is_named(
     filled: MemoryStore, value: bytes
