@@ -67,6 +67,7 @@ _AMBIGUOUS = re.compile(r"\d{1,2}/\d{1,2}/\d{2,4}", re.ASCII)
 _YEAR = re.compile(r"\d{4}", re.ASCII)
 _PERIODS = (
     ("day", re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}\.\d{1,2}\.\d{4}|\d{8}", re.ASCII)),
+    *(("day", form) for form in _WORDS),
     ("month", _YEAR_MONTH),
     ("year", _YEAR),
 )
@@ -129,7 +130,8 @@ def parse_moment(
         before = _before(current, int(span[1]), span[2], text, parameter)
         return 2 * current - before if ahead else before
     moment = (_read(text, parameter, "2024-05-01, 7d, 3w or today") - EPOCH).total_seconds()
-    period = next((name for name, form in _PERIODS if form.fullmatch(word)), None)
+    bare = _WEEKDAY.sub("", word, count=1)
+    period = next((name for name, form in _PERIODS if form.fullmatch(bare)), None)
     return _last_instant(moment, period) if end and period else moment
 
 

@@ -7,7 +7,6 @@ memories the view may open, and of no other.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cached_property
 
@@ -25,6 +24,7 @@ from memory_store.search.context import SearchContext
 from memory_store.search.query.analysis import Blinding, holds
 from memory_store.search.query.language import Phrase
 from memory_store.search.query.spelling import words_beginning
+from memory_store.search.query.word_matcher import spelled
 from memory_store.session.extras import lexicons
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import folded
@@ -119,10 +119,10 @@ class _WordIndex:
         """Opens memories until one spells the term so, the newest first."""
         ordinals: npt.NDArray[np.intp] = np.flatnonzero(held)
         newest = ordinals[np.argsort(-self._snapshot.created[ordinals])][:MOST_OPENED]
-        wanted = re.compile(rf"(?<!\w){re.escape(folded(term.strip()))}(?!\w)")
+        is_in = spelled(term)
         for done, memory_id in enumerate(self._snapshot.ids(newest), start=1):
             for memory in open_all(self._vault, [memory_id]):
-                if wanted.search(folded(f"{memory.title}\n{memory.text}")):
+                if is_in(memory.title) or is_in(memory.text):
                     return Existence(term, exists=True, memories=count, exact=True, opened=done)
         left = count - len(newest)
         said = None if left else False

@@ -12,7 +12,7 @@ from memory_store.records import Memory, SealedMemory
 from memory_store.search.candidates import Candidate, Scored
 from memory_store.search.context import SearchContext
 from memory_store.search.query.language import ParsedQuery
-from memory_store.search.query.word_matcher import literal_pattern
+from memory_store.search.query.word_matcher import spelled
 from memory_store.search.trace import Trace
 
 BATCH = 32  # memories opened at a time when it is not known how many will be needed
@@ -82,18 +82,18 @@ def conditions(
     Keyed pairs have already kept the memories whose *stems* stand side by side. ``None`` when
     the query asks for nothing of the kind. ``trace`` notes what a memory failed.
     """
-    required = [(phrase.text, literal_pattern(phrase.text)) for phrase in parsed.required]
-    excluded = [(phrase.text, literal_pattern(phrase.text)) for phrase in parsed.excluded]
+    required = [(phrase.text, spelled(phrase.text)) for phrase in parsed.required]
+    excluded = [(phrase.text, spelled(phrase.text)) for phrase in parsed.excluded]
     if not required and not excluded and not meta:
         return None
 
     def refusal(memory: Memory) -> str | None:
         texts = (memory.title, memory.text)
-        for phrase, pattern in required:
-            if not any(pattern.search(text) for text in texts):
+        for phrase, is_in in required:
+            if not any(map(is_in, texts)):
                 return f'"{phrase}" is spelled otherwise there'
-        for phrase, pattern in excluded:
-            if any(pattern.search(text) for text in texts):
+        for phrase, is_in in excluded:
+            if any(map(is_in, texts)):
                 return f"it holds {phrase!r}, which is excluded"
         for key, value in meta:
             if not _meta_matches(memory.metadata.get(key), value):

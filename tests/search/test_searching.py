@@ -170,10 +170,12 @@ class TestFilters:
         assert refs(by_prefix) == refs(by_option)
         assert {row.topics for row in by_prefix.rows} == {("house",)}
 
-    def test_dates_bound_what_is_found(self, notes: MemoryStore) -> None:
+    @pytest.mark.parametrize("day", ["2024-05-01", "1 May 2024", "Wed, May 1, 2024"])
+    def test_dates_bound_what_is_found(self, notes: MemoryStore, day: str) -> None:
+        notes.add("lease of the ferry", ref="noon", created="2024-05-01T12:00")
         words = "key lease sourdough boiler automobile"
-        response = notes.search(words, since="2024-03-01", until="2024-05-01", limit=32)
-        assert sorted(refs(response)) == ["2", "3", "4"]
+        response = notes.search(words, since="2024-03-01", until=day, limit=32)
+        assert sorted(refs(response)) == ["2", "3", "4", "noon"]
 
     def test_done_is_a_status(self, notes: MemoryStore) -> None:
         done = notes.add("return the spare key", type="task")

@@ -43,7 +43,7 @@ def enough(fetch: Callable[[int], Ranked], leg: str, kind: str, search: Search) 
     k = math.ceil(depth * search.recipe.over_fetch) if several else depth
     while True:
         found = fetch(k)
-        if len(found.ordinals) < k or snapshot.differ(found.ordinals):
+        if len(found.ordinals) < k or _each_counts(search, found.ordinals):
             return found
         if len(set(search.context.contents(found.ordinals))) >= depth:
             return found
@@ -54,12 +54,13 @@ def deduplicated(lists: Sequence[LegList], search: Search) -> tuple[LegList, ...
     """The lists with one memory for each content, the same one in every list.
 
     Of memories that share a content the one a topic found stands for all, else the first of the
-    keyword list, else of the vector list. One that is sealed to the caller stands for itself.
+    keyword list, else of the vector list. One that is sealed to the caller stands for itself, and
+    so do all where metadata must match.
     """
     by_leg = sorted(lists, key=lambda one: _STANDING.index(one.leg))
     found = list(dict.fromkeys(chain.from_iterable(one.ordinals for one in by_leg)))
     stands_for: dict[int, int] = {}
-    if not search.snapshot.differ(found):
+    if not _each_counts(search, found):
         tags = search.context.contents(found)
         standing = first_places(tags, found)
         stands_for = dict(zip(found, map(standing.__getitem__, tags), strict=True))
@@ -75,6 +76,12 @@ def deduplicated(lists: Sequence[LegList], search: Search) -> tuple[LegList, ...
                 one = replace(picked, ordinals=ordinals)
         unique.append(one)
     return tuple(_of_one_model(unique))
+
+
+def _each_counts(search: Search, ordinals: Sequence[int]) -> bool:
+    """Whether each memory stands for itself: all contents differ, or metadata must match, which
+    only opened memories show, and which those of equal content need not share."""
+    return bool(search.options.conditions) or search.snapshot.differ(ordinals)
 
 
 def _of_one_model(lists: Sequence[LegList]) -> list[LegList]:

@@ -7,27 +7,38 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
-from functools import cache, cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from memory_store.code.facts import NAMES_LANGUAGE
+from memory_store.text.canonical import folded
 from memory_store.text.identifiers import CODE, identifiers, name_terms
 from memory_store.text.tokens import TermFinder, name_stems, term
-from memory_store.text.words import Word
+from memory_store.text.words import Word, marks_inside, unspaced_letter
 
 Hit = tuple[int, int, str]
 """Where something begins and ends in a text, and which word or phrase of the query it is."""
 
+_APOSTROPHES = "'’ʼ"
 _BEHIND_NAME = re.compile(r"[^A-Za-z0-9_]")
+
+
+def spelled(text: str) -> Callable[[str], bool]:
+    """Whether a text holds ``text`` as whole words: in any case, in which ß is SS, and whatever
+    stands between the words; ligatures, wide letters and soft hyphens are no other spelling."""
+    typed, plain = literal_pattern(text), literal_pattern(folded(text))
+    return lambda other: bool(typed.search(other) or plain.search(folded(other)))
 
 
 def literal_pattern(text: str) -> re.Pattern[str]:
     """A pattern for ``text`` as whole words, in any case, whatever stands between the words."""
-    words = [word for word in re.split(r"[^\w'’ʼ]+", text) if word.strip("'’ʼ")]
+    marks = "" if text.isascii() else marks_inside()
+    words = [word.strip(_APOSTROPHES) for word in re.split(rf"[^\w{_APOSTROPHES}{marks}]+", text)]
+    words = [word for word in words if word]
     if not words:
         return re.compile(r"(?!)")
-    body = r"[^\w]+".join(_spelled(word) for word in words)
-    return re.compile(_bounded(body, words[0][0], words[-1][-1]), re.IGNORECASE)
+    body = r"[\W_]+".join(_bounded(word, marks) for word in words)
+    return re.compile(body, re.IGNORECASE)
 
 
 class WordMatcher:
@@ -171,21 +182,15 @@ def _places(stem: str, text: str) -> list[int]:
     return found
 
 
-def _spelled(word: str) -> str:
-    """A word's pattern: itself, with any apostrophe for an apostrophe."""
-    return re.sub("['’ʼ]", "['’ʼ]", re.escape(word))
-
-
-def _bounded(body: str, first: str, last: str) -> str:
-    before = "" if _unspaced().match(first) else r"(?<!\w)"
-    after = "" if _unspaced().match(last) else r"(?!\w)"
+def _bounded(word: str, marks: str) -> str:
+    """A word's pattern: itself, with any apostrophe for an apostrophe, and no part of a word, but
+    in a script without spaces."""
+    body = re.sub(f"[{_APOSTROPHES}]", f"[{_APOSTROPHES}]", re.escape(word))
+    inside = rf"[^\W_]|[{marks}]" if marks else r"[^\W_]"
+    unspaced = [bool(marks and unspaced_letter().match(end)) for end in (word[0], word[-1])]
+    before = "" if unspaced[0] else rf"(?<!{inside})"
+    after = "" if unspaced[1] else rf"(?!{inside})"
     return f"{before}{body}{after}"
-
-
-@cache
-def _unspaced() -> re.Pattern[str]:
-    """A letter of a script without spaces, in which there are no word boundaries to look for."""
-    return re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 
 
 def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
