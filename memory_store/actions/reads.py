@@ -426,6 +426,10 @@ class AllRows:
     def check_absent(self, memory: str, elsewhere: str = "") -> None:
         """Nothing is known of it."""
 
+    def earliest(self, collection: str) -> int:
+        """The first: nothing is known of it."""
+        return 0
+
 
 def _undamaged(
     path: Path,

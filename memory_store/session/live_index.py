@@ -156,7 +156,7 @@ class LiveIndex:
             stored = storage.accounts.of(readable)
             accounts = {one: open_manifest(self._keyring.of(one), stored) for one in readable}
             self._check_age(accounts, settings)
-            self._load_missing(storage, rows, accounts)
+            self._load_missing(storage, rows, accounts, settings)
             if late and self.spread is None:
                 self._load_late()
             self._bury(storage)
@@ -197,7 +197,11 @@ class LiveIndex:
         )
 
     def _load_missing(
-        self, storage: Storage, rows: Sequence[SegmentRow], accounts: Mapping[str, Manifest]
+        self,
+        storage: Storage,
+        rows: Sequence[SegmentRow],
+        accounts: Mapping[str, Manifest],
+        settings: Settings,
     ) -> None:
         wanted = {
             row.id
@@ -215,8 +219,9 @@ class LiveIndex:
         for part in storage.segments.parts([*missing], parts, kept=True):
             row = missing[part[0]]
             keys = self._keyring.of(row.collection)
+            earliest = settings.epoch_of(row.collection).earliest
             late = partial(self._sealed_pairs, row.id), partial(self._sealed_extra, row.id)
-            segment = opened_segment(keys, row, part[1], *late, kept)
+            segment = opened_segment(keys, row, part[1], *late, kept, earliest)
             alive = np.ones(segment.count, dtype=np.bool_)
             self._loaded[row.id] = _Loaded(row, segment, alive)
             # changes between the segment's writing and now apply to it

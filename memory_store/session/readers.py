@@ -14,11 +14,13 @@ from pathlib import Path
 from memory_store.errors import SupersededError, TamperedError
 from memory_store.index.snapshot import Snapshot
 from memory_store.sqlite import FileAccess
+from memory_store.vault.settings import Settings
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.memories import MemoryRow
 
-Newest = Callable[[int | None], tuple[Snapshot, int]]
-"""The index as last committed, and the revision that it is of; given the one that there is."""
+Newest = Callable[[int | None], tuple[Snapshot, Settings, int]]
+"""The index as last committed, the settings and the revision that it is of; given the one that
+there is."""
 MOST_MOMENTS = 64  # tries to read rows and index of one moment, beside a busy writer
 
 
@@ -30,8 +32,9 @@ class KnownRows:
     :class:`memory_store.vault.rows.Known`.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.snapshot = snapshot
+    def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
+        """``settings`` are of the same moment, or of an earlier one."""
+        self.snapshot, self._settings = snapshot, settings
 
     def check(self, row: MemoryRow, tag: bytes | None) -> None:
         """Raise TamperedError unless the row is the one that was written last."""
@@ -58,6 +61,11 @@ class KnownRows:
             raise TamperedError(
                 f"memories of {memory}: the row was taken away; memory-store verify shows all"
             )
+
+    def earliest(self, collection: str) -> int:
+        """The earliest epoch of the collection's key that a text may be sealed in: who had the key
+        of before may have sealed another one since."""
+        return self._settings.epoch_of(collection).earliest
 
     def tags(self, ids: Iterable[str]) -> dict[str, bytes]:
         """The row tags of those memories that are known."""
@@ -126,12 +134,12 @@ class Readers:
 
 def _begun(storage: Storage, newest: Newest) -> KnownRows:
     for _ in range(MOST_MOMENTS):
-        before = None if storage.counted else newest(None)[0]
+        before, known, _ = (None, None, 0) if storage.counted else newest(None)
         revision = storage.begin_reading()
         try:
-            snapshot, of = newest(revision)
+            snapshot, settings, of = newest(revision)
             if snapshot is before or of == revision:  # nothing was written in between
-                return KnownRows(snapshot)
+                return KnownRows(snapshot, known or settings)
         except BaseException:
             storage.end_reading()
             raise

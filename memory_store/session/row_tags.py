@@ -138,3 +138,7 @@ class _NotedTags:
 
     def check_absent(self, memory: str, elsewhere: str = "") -> None:
         """Nothing: the account was asked."""
+
+    def earliest(self, collection: str) -> int:
+        """The first: there was none before."""
+        return 0

@@ -36,17 +36,18 @@ def opened_segment(
     sealed_pairs: Callable[[], bytes],
     sealed_extra: Callable[[str], bytes | None],
     kept: Kept | None = None,
+    earliest: int = 0,
 ) -> Segment:
     """Open and decode the parts ``main`` and, where it is there, ``vectors`` of a segment that was
-    read. ``kept`` makes of it what is kept.
+    read, sealed in no epoch before the ``earliest``. ``kept`` makes of it what is kept.
 
     Its pairs stay sealed until a phrase is asked for, its extra parts until one of their kind is.
     Raises TamperedError when its bytes are not a segment.
     """
-    main = unseal_part(keys, row, "main", sealed["main"])
+    main = unseal_part(keys, row, "main", sealed["main"], earliest)
     vectors: Part = b""
     if "vectors" in sealed:
-        vectors = unseal_part(keys, row, "vectors", sealed["vectors"])
+        vectors = unseal_part(keys, row, "vectors", sealed["vectors"], earliest)
     return _decoded(
         row,
         main,
@@ -57,7 +58,9 @@ def opened_segment(
     )
 
 
-def load_segment(storage: Storage, keys: CollectionKeys, row: SegmentRow) -> Segment:
+def load_segment(
+    storage: Storage, keys: CollectionKeys, row: SegmentRow, earliest: int = 0
+) -> Segment:
     """One segment whose vectors, pairs and extra parts are read when they are first asked for.
 
     For a caller that reads within one transaction. Raises TamperedError when its bytes are not a
@@ -68,7 +71,7 @@ def load_segment(storage: Storage, keys: CollectionKeys, row: SegmentRow) -> Seg
         found = dict(storage.segments.parts([row.id], [part]))
         if row.id not in found:
             raise TamperedError(f"vault_segments of {row.id}: is gone")
-        return unseal_part(keys, row, part, found[row.id][part])
+        return unseal_part(keys, row, part, found[row.id][part], earliest)
 
     def extra(kind: str) -> memoryview:
         return unseal_extra(keys, row, kind, storage.segments.extra(row.id, kind))

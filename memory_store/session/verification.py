@@ -106,7 +106,7 @@ class _Work:
         self._readable = set(vault.keyring.readable())
         self._lost = set[str]()  # collections of which a part of the index cannot be read
         self.snapshot = self._read_index()
-        self._known = KnownRows(self.snapshot)
+        self._known = KnownRows(self.snapshot, vault.settings)
         self.entries = EntryChecks(self.snapshot, vault.keyring, model, full=full)
 
     def _read_index(self) -> Snapshot:

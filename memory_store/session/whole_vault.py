@@ -187,13 +187,13 @@ class WholeVault:
         ``counted`` counts the rows, ``late`` reads also what is usually read when asked for."""
         return self._newest(whole=whole, counted=counted, late=late)[0]
 
-    def _newest(self, **wanted: Any) -> tuple[Snapshot, int]:
-        """The index, and the revision that it is of."""
+    def _newest(self, **wanted: Any) -> tuple[Snapshot, Settings, int]:
+        """The index, and the settings and the revision that it is of."""
         snapshot, settings, revision = self.index.refresh(self.settings, **wanted)
         if settings.revision > self.settings.revision:
             self.settings = settings
         self._keep_seen()
-        return snapshot, revision
+        return snapshot, settings, revision
 
     def _keep_seen(self) -> None:
         """Keep what this machine saw of the vault, if that was long ago and a reader is free."""
@@ -231,11 +231,11 @@ class WholeVault:
     def looked_at(self, snapshot: Snapshot) -> tuple[Storage, KnownRows]:
         """This thread's reading connection, of no moment, and what an index that was just looked at
         knows: a row whose tag it knows is of its moment or does not open."""
-        return self.reader(), KnownRows(snapshot)
+        return self.reader(), KnownRows(snapshot, self.settings)
 
     def row_tags(self, ids: Sequence[str]) -> dict[str, bytes]:
         """The row tags of memories, as last committed by any process."""
-        return KnownRows(self.snapshot(counted=False)).tags(ids)
+        return KnownRows(self.snapshot(counted=False), self.settings).tags(ids)
 
     def kept_vectors(
         self, collection: str, ids: Sequence[str]

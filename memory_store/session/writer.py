@@ -270,7 +270,7 @@ def _merge(storage: Storage, keyring: Keyring, group: Sequence[SegmentRow]) -> N
     parts = [
         (segment, alive_rows(storage, row, segment))
         for row in group
-        for segment in [load_segment(storage, keys, row)]
+        for segment in [load_segment(storage, keys, row, keys.earliest)]
     ]
     try:
         together = merge(parts)

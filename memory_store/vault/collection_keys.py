@@ -157,6 +157,11 @@ class CollectionKeys:
         return self._held.newest
 
     @property
+    def earliest(self) -> int:
+        """The earliest epoch that is not left: what is sealed anew is of none before."""
+        return min(self.bundles())
+
+    @property
     def bundle(self) -> Bundle:
         """The newest epoch's bundle, to be wrapped for a principal."""
         return self._newest.bundle
@@ -232,10 +237,14 @@ class CollectionKeys:
         blob: bytes,
         counter: OpenCounter | None = None,
         least: int = LEAST_PADDED,
+        earliest: int = 0,
     ) -> memoryview:
-        """Open a value under the epoch that it names. Raises TamperedError."""
+        """Open a value under the epoch that it names, if it is none before the ``earliest``.
+
+        Raises TamperedError.
+        """
         held = self._opening(sealed_epoch(blob, place, least))
-        if held.over and not self._held.lasting:
+        if held.epoch < earliest or (held.over and not self._held.lasting):
             raise TamperedError(f"{place}: sealed under a key that was replaced")
         return unseal(self._sealing(held, purpose), place, blob, counter, least)
 

@@ -48,7 +48,7 @@ def reseal_bodies(storage: Storage, keys: CollectionKeys, after: int) -> Done:
     fresh = []
     for _, content, tag, sealed in rows:
         before = body_place(keys, content, tag)
-        text = keys.unseal("body", before, sealed)
+        text = keys.unseal("body", before, sealed, earliest=keys.earliest)
         stored = keys.exchanged(tag, sealed_epoch(sealed, before), keys.epoch)
         resealed = keys.seal("body", body_place(keys, content, stored), text)
         fresh.append((stored, resealed, content))

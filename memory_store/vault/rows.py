@@ -105,7 +105,7 @@ def read_origins(
 
 
 class Known(Protocol):
-    """What the index knows of the rows, at one moment."""
+    """What the index and the settings know of the rows, at one moment."""
 
     def check(self, row: MemoryRow, tag: bytes | None) -> None:
         """Raise TamperedError unless it is the row that was written last, by its row tag; by its
@@ -114,6 +114,9 @@ class Known(Protocol):
     def check_absent(self, memory: str, elsewhere: str = "") -> None:
         """Raise TamperedError where there should be a row of that id, in another collection than
         the one that it is in, ``elsewhere``, if it is in any."""
+
+    def earliest(self, collection: str) -> int:
+        """The earliest epoch of the collection's key that a text may be sealed in."""
 
 
 def content_tag(keys: CollectionKeys, title: str, text: str) -> bytes:
@@ -332,7 +335,8 @@ def _open_row(keyring: Keyring, row: MemoryRow, body: Body | None, known: Known)
     if body is None:
         raise TamperedError(f"memories.content of {row.id}: its body is missing")
     tag, sealed = body
-    opened = keys.unseal("body", body_place(keys, row.content, tag), sealed, keyring.counter)
+    place, earliest = body_place(keys, row.content, tag), known.earliest(row.collection)
+    opened = keys.unseal("body", place, sealed, keyring.counter, earliest=earliest)
     return memory_of(row, head, str(opened, "utf-8", "surrogatepass"))
 
 

@@ -51,9 +51,11 @@ def write_segment(
     return row.id
 
 
-def unseal_part(keys: CollectionKeys, segment: SegmentRow, part: str, sealed: bytes) -> memoryview:
-    """Open one part of a segment."""
-    return keys.unseal("segment", _place(keys, segment, part), sealed)
+def unseal_part(
+    keys: CollectionKeys, segment: SegmentRow, part: str, sealed: bytes, earliest: int = 0
+) -> memoryview:
+    """Open one part of a segment, if it is sealed in no epoch before the ``earliest``."""
+    return keys.unseal("segment", _place(keys, segment, part), sealed, earliest=earliest)
 
 
 def unseal_extra(
@@ -86,7 +88,7 @@ def reseal_segment(storage: Storage, keys: CollectionKeys, row: SegmentRow) -> N
 
 
 def _resealed(keys: CollectionKeys, place: Place, blob: bytes) -> bytes:
-    content = keys.unseal("segment", place, blob)
+    content = keys.unseal("segment", place, blob, earliest=keys.earliest)
     try:
         return keys.seal("segment", place, content)
     finally:

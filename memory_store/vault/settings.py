@@ -87,6 +87,11 @@ class Epoch(Struct, frozen=True):
         """The epochs that values may be sealed in."""
         return frozenset({self.epoch} if self.before is None else {self.epoch, self.before})
 
+    @property
+    def earliest(self) -> int:
+        """The first of these."""
+        return min(self.read)
+
 
 class KeyHolder(Struct, frozen=True):
     """A member with whom collections are shared: a principal of that name and public keys.
@@ -174,7 +179,7 @@ class Settings(Struct, frozen=True):
     def opened_with(self) -> int:
         """A number below 2 ** 31 for the keys that open every memory: another one once what was
         sealed before keys were replaced is opened by none of them."""
-        earliest = sorted((one.collection, min(one.read)) for one in self.epochs)
+        earliest = sorted((one.collection, one.earliest) for one in self.epochs)
         return crc32(repr(earliest).encode()) >> 1
 
     def epoch_of(self, collection: str) -> Epoch:

@@ -389,6 +389,29 @@ def test_who_is_revoked_brings_no_earlier_state_back_into_a_program_that_is_open
                 look()
 
 
+def test_who_is_revoked_writes_no_text_into_a_program_that_is_open(two: Two) -> None:
+    """The head, whose tag the index knows, names the text; only its key says who wrote it."""
+    with two.mallory() as hers, two.owner() as store, closing(connect(two.path)) as connection:
+        keys = hers._opened.vault.keyring.of(two.id_of(SHARED))
+        (memory,) = store.list(collection=SHARED)
+        store.keys.revoke("Mallory")
+        (body,) = (one for one in two.rows("memory_bodies") if one["collection"] == keys.collection)
+        place = body_place(keys, body["id"], body["tag"])
+        forged = keys.seal("body", place, b"The pump is never serviced.")
+        changes = (forged, body["id"])
+        connection.execute("update memory_bodies set body = ? where id = ?", changes)
+        looks = (
+            lambda: store.get(memory.id),
+            lambda: store.list(collection=SHARED),
+            lambda: store.search("pump", mode="keyword").rows,
+            lambda: store.keys.rotate(SHARED),
+        )
+        for look in looks:
+            with pytest.raises(TamperedError, match="sealed under a key that was replaced"):
+                look()
+        assert any("replaced" in one for one in store.verify()["failures"])
+
+
 def test_a_member_renames_nothing(two: Two) -> None:
     refused = two.run("collections", "rename", SHARED, "diary", key=two.hers)
     assert refused.exit_code == 2

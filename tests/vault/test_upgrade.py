@@ -97,6 +97,10 @@ class Believing:
     def check_absent(self, memory: str, elsewhere: str = "") -> None:
         """Nothing."""
 
+    def earliest(self, collection: str) -> int:
+        """The first."""
+        return 0
+
 
 def test_a_row_that_was_exchanged_before_is_refused_from_the_upgrade_on(
     old: Path, key: Path
