@@ -171,10 +171,16 @@ class HybridFunctions:
         return _answered(lambda: _rows(self._search(query, second)))
 
     def _found(self, query: Any, options: Any) -> list[dict[str, Any]]:
-        """A blank query finds nothing: a form that is not filled in yet is no mistake."""
-        if query is None or not str(query).strip():
+        """A blank query without filters finds nothing: a form that is not filled in yet is no
+        mistake."""
+        if query is None:
             return []
-        return _rows(self._search(query, options))
+        try:
+            return _rows(self._search(query, options))
+        except BadInputError as error:
+            if error.parameter == "q" and not str(query).strip():
+                return []
+            raise
 
     def hybrid_explain(self, query: Any, second: Any = None) -> str | None:
         """What each stage did, as a JSON array; a refusal as an array of one object."""

@@ -91,6 +91,20 @@ async def test_sql_takes_it_with_an_empty_query(shared: Served) -> None:
     assert [one["title"] for one in json.loads(row["found"])] == ["A call"]
 
 
+@pytest.mark.parametrize(
+    "options", [{"like": TOMATOES, "limit": 1}, {"type": ["note"]}, {"limit": 3}]
+)
+async def test_the_table_of_an_empty_query_has_the_rows_of_its_json(
+    shared: Served, options: dict[str, Any]
+) -> None:
+    bob, given = shared.by("bob"), json.dumps(options)
+    (row,) = await bob.sql("select hybrid_search('', :o) found", o=given)
+    ids = [one.get("id") for one in json.loads(row["found"]) if "error" not in one]
+    assert bool(ids) == (options != {"limit": 3})
+    table = await bob.sql("select id from hybrid_search('', :o)", o=given)
+    assert [one["id"] for one in table] == ids
+
+
 async def test_the_next_page_belongs_to_this_memory(shared: Served) -> None:
     bob = shared.by("bob")
     first = (await bob.get(f".json?like={TOMATOES}&limit=1")).json()
