@@ -138,7 +138,9 @@ def test_a_number_in_clear_keeps_no_device_from_newer_keys(
     copy_vault(store.path, path)
     with closing(connect(path)) as connection:
         row = {"name": "root", "value": said}
-        connection.execute("insert or replace into vault_settings values (:name, :value, null)", row)
+        connection.execute(
+            "insert or replace into vault_settings values (:name, :value, null)", row
+        )
     with MemoryStore.open(path, key_file=devices.key_file) as phone:
         getattr(store.keys, rotate)()
         store.edit(lease, text="The lease ends in July.")
