@@ -12,6 +12,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -184,6 +185,26 @@ def following(
     if generation != wanted:
         raise TamperedError(DO_NOT_FOLLOW)
     return identity.verify_key
+
+
+def generation_of(
+    vault: bytes, root: SecretKey, roots: Sequence[Step], said: int, theirs: int
+) -> int:
+    """How often the root key of this copy was replaced before, beside keys that were ``theirs``
+    times: as their steps prove it, by leading to that root key or on from it.
+
+    Else as often as is ``said`` here, in clear, and no more often than theirs: who can write to the
+    file could have this copy take any keys for older ones.
+    """
+    own = identity_of(root, X25519)
+    for step in roots:
+        if step.verify_key == own.verify_key:
+            return step.generation
+        with suppress(TamperedError):
+            message = _signed(vault, step.generation, step.verify_key)
+            own.check_signature(step.signed, message, "the new root key")
+            return step.generation - 1
+    return min(said, theirs)
 
 
 def _signed(vault: bytes, generation: int, verify_key: bytes) -> bytes:

@@ -4,6 +4,7 @@ that was lost has none of them."""
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,9 @@ from devices import Devices, held
 from msgspec.structs import replace
 from typing_commands import run
 
+from memory_store.cli.backup import copy_vault
 from memory_store.errors import BadInputError, NotAVaultError, TamperedError, WrongKeyError
+from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 from memory_store.vault import sync_state
 from memory_store.vault.bundles import KEYS, found_in, key_parts, write_file
@@ -122,6 +125,33 @@ def test_keys_that_were_replaced_before_any_exchange_reach_a_copy_of_before(
     phone.add("Written with the new keys.")
     devices.sync(phone, store)
     assert held(store) == held(phone)
+
+
+@pytest.mark.parametrize("said", ["7", "1"])
+@pytest.mark.parametrize("rotate", ["rotate", "rotate_root"])
+def test_a_number_in_clear_keeps_no_device_from_newer_keys(
+    store: MemoryStore, devices: Devices, lease: str, rotate: str, said: str
+) -> None:
+    """Who can write to a device's file could have it take the newest keys for older ones."""
+    (devices.folder / "phone").mkdir()
+    path = devices.folder / "phone" / "notes.db"
+    copy_vault(store.path, path)
+    with closing(connect(path)) as connection:
+        row = {"name": "root", "value": said}
+        connection.execute(
+            "insert or replace into vault_settings values (:name, :value, null)", row
+        )
+    with MemoryStore.open(path, key_file=devices.key_file) as phone:
+        getattr(store.keys, rotate)()
+        store.edit(lease, text="The lease ends in July.")
+        devices.sync(store)
+        (report,) = devices.sync(phone)
+        assert report.keys == "adopted"
+        assert phone.get(lease).text == "The lease ends in July."
+        assert phone.verify(full=True)["failures"] == []
+        phone.add("Written with the new keys.")
+        devices.sync(phone, store)
+        assert held(store) == held(phone)
 
 
 def test_what_a_device_wrote_before_it_had_the_new_keys_is_not_lost(

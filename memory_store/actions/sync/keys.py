@@ -47,7 +47,13 @@ from memory_store.vault.opened_slots import OpenedSlot, open_root, reopened
 from memory_store.vault.settings import Settings, write_settings
 from memory_store.vault.slots import Secret, insert_slots
 from memory_store.vault.storage import Storage
-from memory_store.vault.sync_state import State, check_roots, following, read_state
+from memory_store.vault.sync_state import (
+    State,
+    check_roots,
+    following,
+    generation_of,
+    read_state,
+)
 
 NEED_SECRET = (
     "the keys were replaced on another device: its passphrase or recovery code is needed once"
@@ -109,8 +115,9 @@ def adopt(copy: Copy, found: Sequence[Found], secrets: Sequence[Secret]) -> tupl
     Everything here is sealed anew then. Raises WrongKeyError where a secret is needed for them.
     """
     vault, (heads, problems) = copy.vault, published(found)
-    own = read_head(vault.reader()).rank
+    said = read_head(vault.reader()).rank
     for one, head, parts in heads:
+        own = _rank(vault, said, head)
         if head.rank == own and one.device != copy.state.device:
             with suppress(FormatError):
                 try:
@@ -148,7 +155,8 @@ def adopt_from(copy: Copy, other: Copy) -> bool:
     Raises TamperedError where they do not follow from those of this one.
     """
     vault, there = copy.vault, other.vault.keyring
-    own, head = read_head(vault.reader()).rank, read_head(other.vault.reader(), other.state.roots)
+    head = read_head(other.vault.reader(), other.state.roots)
+    own = _rank(vault, read_head(vault.reader()).rank, head)
     mine = (own[0], vault.keyring.root)
     if head.rank[0] == own[0] and bytes(there.root.buffer) != bytes(vault.keyring.root.buffer):
         raise TamperedError(f"{other.vault.path}: {AT_ONCE}")
@@ -164,6 +172,12 @@ def adopt_from(copy: Copy, other: Copy) -> bool:
     copy.state = read_state(vault.reader(), vault.keyring)
     copy.save(replace(copy.state, roots=head.roots))
     return True
+
+
+def _rank(vault: WholeVault, said: tuple[int, int], head: Head) -> tuple[int, int]:
+    """That of this vault's keys beside others."""
+    root = vault.keyring.root
+    return generation_of(vault.vault, root, head.roots, said[0], head.rank[0]), said[1]
 
 
 def _check_written_by_owner(
@@ -213,7 +227,7 @@ def _use(
     with vault.writing() as storage:
         with storage.transaction(keyring):
             present = vault.stored_settings(storage)
-            replaced = generation != (keyring.generation or 0)
+            replaced = bytes(root.buffer) != bytes(keyring.root.buffer)
             made = begin_in(
                 storage,
                 vault,
@@ -240,9 +254,8 @@ def _use(
             storage.slots.delete_of(OWNER)
             insert_slots(storage, *head.slots)
             publish_owner(storage, root)
-            if replaced:
-                storage.settings.write_clear({ROOT_SETTING: str(generation)})
-        keyring.replace_root(root, generation if replaced else keyring.generation or 0)
+            storage.settings.write_clear({ROOT_SETTING: str(generation)})
+        keyring.replace_root(root, generation)
         if keyring.slot_key is not None:
             keyring.slot_key.wipe()
         keyring.slot, keyring.slot_key = slot.slot.id, SecretKey(slot.key.buffer)
