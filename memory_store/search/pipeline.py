@@ -183,7 +183,7 @@ def _ranked(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, O
     counted = keywords is not None and not conditional and plan.narrowing is None
     return search, replace(
         outcome,
-        found=len(merged.ordered),
+        found=len(merged.ordered) if listed is None else int(listed.sum()),
         opened=reading.opening.opened,
         holding=keywords.holding if keywords is not None and counted else None,
         degraded=(*expanded.degraded, *fetched.degraded, *beyond, *outcome.degraded),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from memory_store.records import MemoryDraft
 from memory_store.store import MemoryStore
 
 
@@ -14,3 +15,25 @@ def test_metadata_find_each_of_equal_contents(store: MemoryStore, mode: str) -> 
     for bed in ("north", "south", "east"):
         found = store.search("ferry leaves", mode=mode, meta={"bed": bed}).rows
         assert [row.ref for row in found] == [bed]
+
+
+def test_equal_contents_of_which_one_has_vectors_are_found_once_and_with_a_score(
+    store: MemoryStore,
+) -> None:
+    """As while a collection is being embedded: either of two equal memories may stand for both."""
+    for embed in (True, False):
+        store.add_many(
+            (
+                MemoryDraft(
+                    f"The ferry to island {number} leaves at seven",
+                    ref=f"{number} {embed}",
+                    created=f"2024-02-{number + 1:02}",
+                    collection="one" if embed else "another",
+                )
+                for number in range(20)
+            ),
+            embed=embed,
+        )
+    found = store.search("ferry island seven", limit=32).rows
+    assert len(found) == len({row.ref.split()[0] for row in found if row.ref}) == 20
+    assert all(0 < row.score <= 1 for row in found)

@@ -188,6 +188,14 @@ class TestFilters:
     def test_filters_alone_list_the_newest_first(self, notes: MemoryStore) -> None:
         assert refs(notes.search("topic:house", limit=3)) == ["11", "9", "7"]
 
+    def test_every_page_of_a_list_says_how_many_the_filters_let_through(
+        self, notes: MemoryStore
+    ) -> None:
+        page = notes.search("topic:house", limit=4)
+        rest = notes.search("topic:house", limit=4, continue_=page.next)
+        assert [len(one.rows) for one in (page, rest)] == [4, 2]
+        assert [one.totals["matched"] for one in (page, rest)] == [6, 6]
+
     def test_filters_alone_give_no_score_and_no_doubt(self, notes: MemoryStore) -> None:
         for listed in (notes.search("topic:house"), notes.search(topic="house")):
             assert {(row.score, row.band) for row in listed.rows} == {(0.0, None)}

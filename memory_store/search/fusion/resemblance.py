@@ -55,11 +55,14 @@ def whole_evidence(fetched: Fetched, search: Search) -> Evidence:
     near_enough[order] = True
     features = found.features.copy()
     for number, (model, read) in enumerate(zip(fetched.models, found.read, strict=True), start=1):
-        compared = (found.compared_by == number) & near_enough
+        held = model.scope.snapshot
+        # Of equal contents the one that stands for all may lack the vectors of another.
+        lacking = held.worked_out("unembedded", held.unembedded)[found.ordinals]
+        compared = (found.compared_by == number) & near_enough & ~lacking
         first = order[compared[order]][:FIRST]
         if read and len(first) and model.query_vector is not None:
             leading, others = found.ordinals[first].tolist(), found.ordinals[compared]
-            alike = _likeness(model.query_vector, leading, others, model.scope.snapshot)
+            alike = _likeness(model.query_vector, leading, others, held)
             usual, _ = usual_cosines(model.embedder) or (0.0, 1.0)
             ahead = (np.mean(alike, axis=0) - usual) / (1.0 - usual)
             features[compared, RESEMBLANCE] = read * ahead * alone[compared]
