@@ -88,6 +88,7 @@ class LiveIndex:
         """Whose words and vectors it holds, where not all: to be set before it is read."""
         self._snapshot: Snapshot | None = None
         self._state: tuple[int, Settings] | None = None
+        self._settings: Settings | None = None
         self._made_of: list[tuple[SegmentRow, npt.NDArray[np.bool_]]] = []
         self._accounts: dict[str, Manifest] = {}
         self._counted = False
@@ -156,7 +157,8 @@ class LiveIndex:
             stored = storage.accounts.of(readable)
             accounts = {one: open_manifest(self._keyring.of(one), stored) for one in readable}
             self._check_age(accounts, settings)
-            self._load_missing(storage, rows, accounts, settings)
+            self._settings = settings
+            self._load_missing(storage, rows, accounts)
             if late and self.spread is None:
                 self._load_late()
             self._bury(storage)
@@ -197,11 +199,7 @@ class LiveIndex:
         )
 
     def _load_missing(
-        self,
-        storage: Storage,
-        rows: Sequence[SegmentRow],
-        accounts: Mapping[str, Manifest],
-        settings: Settings,
+        self, storage: Storage, rows: Sequence[SegmentRow], accounts: Mapping[str, Manifest]
     ) -> None:
         wanted = {
             row.id
@@ -219,15 +217,21 @@ class LiveIndex:
         for part in storage.segments.parts([*missing], parts, kept=True):
             row = missing[part[0]]
             keys = self._keyring.of(row.collection)
-            earliest = settings.epoch_of(row.collection).earliest
+            earliest = partial(self._earliest, row.collection)
             late = partial(self._sealed_pairs, row.id), partial(self._sealed_extra, row.id)
-            segment = opened_segment(keys, row, part[1], *late, kept, earliest)
+            segment = opened_segment(keys, row, part[1], *late, earliest, kept)
             alive = np.ones(segment.count, dtype=np.bool_)
             self._loaded[row.id] = _Loaded(row, segment, alive)
             # changes between the segment's writing and now apply to it
             self._sequence = min(self._sequence, row.sequence)
         if not missing.keys() <= self._loaded.keys():
             raise TamperedError("vault_segments: a segment is not found by its own id")
+
+    def _earliest(self, collection: str) -> int:
+        """The earliest epoch that a part may be sealed in, by the settings that were read last: who
+        had the key of before may have sealed another one since."""
+        assert self._settings is not None
+        return self._settings.epoch_of(collection).earliest
 
     def _load_late(self) -> None:
         for loaded in self._loaded.values():

@@ -35,25 +35,26 @@ def opened_segment(
     sealed: Mapping[str, bytes],
     sealed_pairs: Callable[[], bytes],
     sealed_extra: Callable[[str], bytes | None],
+    earliest: Callable[[], int],
     kept: Kept | None = None,
-    earliest: int = 0,
 ) -> Segment:
     """Open and decode the parts ``main`` and, where it is there, ``vectors`` of a segment that was
-    read, sealed in no epoch before the ``earliest``. ``kept`` makes of it what is kept.
+    read. ``kept`` makes of it what is kept. A part is sealed in no epoch before what is then the
+    ``earliest``.
 
     Its pairs stay sealed until a phrase is asked for, its extra parts until one of their kind is.
     Raises TamperedError when its bytes are not a segment.
     """
-    main = unseal_part(keys, row, "main", sealed["main"], earliest)
+    main = unseal_part(keys, row, "main", sealed["main"], earliest())
     vectors: Part = b""
     if "vectors" in sealed:
-        vectors = unseal_part(keys, row, "vectors", sealed["vectors"], earliest)
+        vectors = unseal_part(keys, row, "vectors", sealed["vectors"], earliest())
     return _decoded(
         row,
         main,
         vectors,
-        lambda: unseal_part(keys, row, "pairs", sealed_pairs()),
-        lambda kind: unseal_extra(keys, row, kind, sealed_extra(kind)),
+        lambda: unseal_part(keys, row, "pairs", earliest=earliest(), sealed=sealed_pairs()),
+        lambda kind: unseal_extra(keys, row, kind, earliest=earliest(), sealed=sealed_extra(kind)),
         kept,
     )
 

@@ -59,13 +59,13 @@ def unseal_part(
 
 
 def unseal_extra(
-    keys: CollectionKeys, segment: SegmentRow, kind: str, sealed: bytes | None
+    keys: CollectionKeys, segment: SegmentRow, kind: str, sealed: bytes | None, earliest: int = 0
 ) -> memoryview:
     """Open an extra part of a segment that names it. Raises TamperedError where there is none."""
     place = _extra_place(keys, segment, kind)
     if sealed is None:
         raise TamperedError(f"{place}: is gone")
-    return keys.unseal("segment", place, sealed)
+    return keys.unseal("segment", place, sealed, earliest=earliest)
 
 
 def same_content(segment: SegmentRow, other: SegmentRow) -> bool:

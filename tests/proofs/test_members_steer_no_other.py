@@ -27,6 +27,7 @@ from memory_store.vault import trash
 from memory_store.vault.keyring import OWNER
 from memory_store.vault.manifest import read_manifest, write_manifest
 from memory_store.vault.rows import Origin, body_place
+from memory_store.vault.segments import unseal_part
 from memory_store.vault.storage import Storage
 
 
@@ -410,6 +411,34 @@ def test_who_is_revoked_writes_no_text_into_a_program_that_is_open(two: Two) -> 
             with pytest.raises(TamperedError, match="sealed under a key that was replaced"):
                 look()
         assert any("replaced" in one for one in store.verify()["failures"])
+
+
+@pytest.mark.parametrize("part", ["main", "pairs"])
+def test_who_is_revoked_writes_no_words_into_the_index_of_a_program_that_is_open(
+    two: Two, part: str
+) -> None:
+    """Neither as a part of the index that is read now, nor as one that is read when it is asked
+    for, as pairs of words are for phrases."""
+    with two.mallory() as hers, two.owner() as store, closing(connect(two.path)) as connection:
+        keys = hers._opened.vault.keyring.of(two.id_of(SHARED))
+        segments = Storage(connection).segments
+        (row,) = (one for one in segments.rows() if one.collection == keys.collection)
+        sealed = dict(segments.parts([row.id]))[row.id]
+        opened = {one: unseal_part(keys, row, one, blob) for one, blob in sealed.items()}
+        assert store.search("pump", mode="keyword").rows
+        store.keys.revoke("Mallory")
+        if part == "main":  # under another id it is read again
+            another = structs.replace(row, id=str(uuid.uuid4()))
+            changes = {"new": another.id, "old": row.id}
+            connection.execute("update vault_segments set id = :new where id = :old", changes)
+            row = another
+        place = keys.place(
+            "vault_segments", part, f"{row.id}|{row.model}|{row.documents}", row.sequence
+        )
+        forged = {part: keys.seal("segment", place, opened[part])}
+        segments.replace(row.id, keys.epoch, forged)
+        with pytest.raises(TamperedError, match="sealed under a key that was replaced"):
+            store.search('"the pump"', mode="keyword")
 
 
 def test_a_member_renames_nothing(two: Two) -> None:
