@@ -199,8 +199,8 @@ class SearchResponse(Struct, frozen=True):
         if certain is None or not (found or more):
             return f"{found:,}{more} result{'' if f'{found}{more}' == '1' else 's'}"
         if certain:
-            rest = f"; {found - certain:,}{more} may fit" if found > certain or more else ""
-            return f"{certain:,} certain{rest}"
+            others = f"{found - certain:,}{more}" if found > certain else more and "more"
+            return f"{certain:,} certain{f'; {others} may fit' if others else ''}"
         if self.rows and max(row.score for row in self.rows) < UNLIKELY:
             come = "comes" if f"{found}{more}" == "1" else "come"
             return f"Nothing seems to fit; {found:,}{more} {come} nearest"

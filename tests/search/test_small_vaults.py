@@ -51,3 +51,14 @@ def test_a_later_page_counts_nothing_as_certain_that_one_before_refused(store: M
     second = store.search(query, limit=1, continue_=first.next)
     assert (first.opened, len(second.rows)) == (2, 1), "the best was opened and refused"
     assert (first.totals["certain"], second.totals["certain"]) == (1, 1)
+
+
+def test_nothing_is_certain_that_was_not_opened_to_see_whether_it_fits(store: MemoryStore) -> None:
+    store.add_many([MemoryDraft(f"Nothing of it {number} here") for number in range(60)])
+    for bed in ("north", "south"):
+        words = "boiler serviced " * (3 if bed == "north" else 2) + f"in {bed}"
+        store.add(words, metadata={"bed": bed})
+    assert store.search("boiler serviced").totals["certain"] == 2
+    page = store.search("boiler serviced", meta={"bed": "north"}, limit=1)
+    assert (page.opened, page.totals["certain"]) == (1, 1)
+    assert page.how_many(page.found) == "1 certain; more may fit"

@@ -105,7 +105,7 @@ def respond(search: Search, outcome: Outcome) -> SearchResponse:
         holding=outcome.holding,
         totals={
             "matched": outcome.found,
-            "certain": _certain(search, outcome, left),
+            "certain": _certain(search, outcome, whole, left),
             "reranked": outcome.reranked,
             "returned": len(rows),
             "opened": outcome.opened,
@@ -265,15 +265,18 @@ def _successor(search: Search, memory: Memory) -> str | None:
     return found if found and search.snapshot.ordinal_of(found) is not None else None
 
 
-def _certain(search: Search, outcome: Outcome, left: Set[int]) -> int | None:
+def _certain(
+    search: Search, outcome: Outcome, whole: Sequence[Scored], left: Set[int]
+) -> int | None:
     """How many results of all pages are rather answers than not: of those that earlier pages
-    showed, and what they ``left`` and this one did not refuse. ``None`` where scores do not say.
+    showed, and of the ``whole`` result what they ``left`` and this one did not refuse. ``None``
+    where scores do not say.
 
     Only the default recipe's scores are probabilities, its reranker's included.
     """
     if not (outcome.calibrated and search.recipe.good == CERTAIN):
         return None
-    here = _good(one for one in outcome.ranking if one.candidate.ordinal in left)
+    here = _good(one for one in whole if one.candidate.ordinal in left)
     return _certain_before(search) + here
 
 
