@@ -144,8 +144,11 @@ OfTime = TypeVar("OfTime", Described, Chosen)
 def note_root(storage: Storage, keyring: WholeKeyring, root: SecretKey, generation: int) -> None:
     """Sign a new root key with the one that it replaces, in the caller's transaction, so that other
     devices know it for the owner's: also where there was no exchange yet, for there may be copies
-    with the key of before."""
-    state = read_state(storage, keyring)
+    with the key of before. A state that was tampered with keeps no key: the copy begins anew."""
+    try:
+        state = read_state(storage, keyring)
+    except TamperedError:
+        state = State()
     verify_key = identity_of(root, X25519).verify_key
     signed = signature(keyring.root, _signed(keyring.vault, generation, verify_key))
     step = Step(generation, verify_key, signed)

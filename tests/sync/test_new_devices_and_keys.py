@@ -154,6 +154,28 @@ def test_a_number_in_clear_keeps_no_device_from_newer_keys(
         assert held(store) == held(phone)
 
 
+def test_a_state_that_was_tampered_with_keeps_no_root_key(
+    store: MemoryStore, phone: MemoryStore, devices: Devices, lease: str
+) -> None:
+    """Who has the key, and can write to the file, would have kept the owner from replacing it."""
+    devices.sync(phone)
+    vault = store._opened.vault
+    tag = sync_state._tag(vault.keyring.of(VAULT_SCOPE), sync_state.ITSELF)
+    with closing(connect(store.path)) as connection:
+        connection.execute("update vault_sync set sealed = x'01' where tag = ?", (tag,))
+    with pytest.raises(TamperedError, match="vault_sync"):
+        devices.sync(store)
+    store.keys.rotate_root()
+    store.keys.rotate()
+    store.edit(lease, text="The lease ends in July.")
+    devices.sync(store)
+    (report,) = devices.sync(phone)
+    assert report.keys == "adopted"
+    phone.add("Written with the new keys.")
+    devices.sync(phone, store)
+    assert held(store) == held(phone)
+
+
 def test_what_a_device_wrote_before_it_had_the_new_keys_is_not_lost(
     store: MemoryStore, phone: MemoryStore, devices: Devices, lease: str
 ) -> None:
