@@ -46,6 +46,16 @@ def in_the_files(path: Path, values: list[bytes]) -> list[bytes]:
     return [value for value in values if any(value in data for data in files)]
 
 
+def damage_the_first(store: MemoryStore, cell: str) -> None:
+    """Change the last byte of a cell in the oldest row."""
+    connection = connect(store.path)
+    query = f"select {cell} from vault_trash where sequence = 1"
+    (sealed,) = connection.execute(query).fetchone()
+    damaged = (sealed[:-1] + bytes([sealed[-1] ^ 1]),)
+    connection.execute(f"update vault_trash set {cell} = ? where sequence = 1", damaged)
+    connection.close()
+
+
 def days_later(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
     """Let the clock of the trash be some days ahead."""
 
@@ -381,6 +391,35 @@ def test_a_changed_row_is_refused_and_named(store: MemoryStore) -> None:
     assert any(one.startswith("vault_trash 1:") for one in failures)
     with pytest.raises(TamperedError, match=r"vault_trash\.sealed of 1"):
         store.trash.list()
+
+
+@pytest.mark.in_a_file
+@pytest.mark.parametrize("cell", ["sealed", "body"])
+def test_a_damaged_row_can_be_emptied_and_keeps_no_key_from_being_replaced_then(
+    store: MemoryStore, cell: str
+) -> None:
+    for text in ("One.", "Another.", "A third."):
+        store.delete(store.add(text).id)
+    damage_the_first(store, cell)
+    with pytest.raises(TamperedError, match=f"vault_trash.{cell} of 1"):
+        store.keys.rotate()
+    assert store.trash.empty() == 3
+    store.keys.rotate()
+    assert store.keys.unfinished() == []
+    assert store.verify()["failures"] == []
+
+
+@pytest.mark.in_a_file
+def test_a_damaged_row_keeps_nothing_behind_it_for_longer_than_its_days(
+    store: MemoryStore, key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in ("One.", "Another."):
+        store.delete(store.add(text).id)
+    damage_the_first(store, "sealed")
+    first, _, *behind = sealed_rows(store.path)
+    days_later(monkeypatch, 31)
+    with MemoryStore.open(store.path, key_file=key_file):
+        assert in_the_files(store.path, [first, *behind]) == [first]
 
 
 @pytest.mark.in_a_file

@@ -20,7 +20,13 @@ from msgspec.structs import replace
 
 from memory_store.actions.action import Opened, action, batches
 from memory_store.actions.collections import finish
-from memory_store.errors import LockedError, MemoryStoreError, NotFoundError
+from memory_store.errors import (
+    FormatError,
+    LockedError,
+    MemoryStoreError,
+    NotFoundError,
+    TamperedError,
+)
 from memory_store.session.sealed_segments import collection_tags
 from memory_store.session.whole_vault import WholeVault
 from memory_store.vault import audit, expansions, sources, sync_state, topic_hashes
@@ -54,8 +60,9 @@ def rotate(opened: Opened, *collections: str, progress: Progress | None = None) 
 
     Everything of them is sealed anew, in batches: others may search and write meanwhile, and
     what was stopped goes on when it is called again. What an earlier change left unfinished is
-    finished instead. Raises NotFoundError, BadInputError for a key that is not the owner's,
-    TamperedError, ReadOnlyError, StorageError.
+    finished instead. What was tampered with in one of them keeps none of the others from its new
+    key. Raises NotFoundError, BadInputError for a key that is not the owner's, TamperedError,
+    FormatError, ReadOnlyError, StorageError.
     """
     vault = opened.vault.whole_vault()
     vault.keyring.check_owner()
@@ -64,10 +71,17 @@ def rotate(opened: Opened, *collections: str, progress: Progress | None = None) 
         if not collections:
             vault.follow_settings()
             scopes = [VAULT_SCOPE, *vault.settings.collections]
-    done = [rotate_scope(vault, scope, progress) for scope in dict.fromkeys(scopes)]
+    done, refused = list[Rotation](), list[MemoryStoreError]()
+    for scope in dict.fromkeys(scopes):
+        try:
+            done.append(rotate_scope(vault, scope, progress))
+        except (TamperedError, FormatError) as error:
+            refused.append(error)
     with vault.gate.entered(), vault.writing() as storage:
         storage.erase_traces()
     finish(vault)
+    if refused:
+        raise refused[0]
     return done
 
 

@@ -287,19 +287,22 @@ def put_back(
 def empty(opened: Opened, ids: str | Iterable[str] = ()) -> int:
     """Erase what is in the trash, all of it or that of some memories. Returns how many rows.
 
-    After that no byte of it is left in the file. Raises NotFoundError where one is not in there,
+    After that no byte of it is left in the file. With all of it goes what is damaged, which would
+    keep the keys from being replaced. Raises NotFoundError where one is not in there,
     ReadOnlyError.
     """
     vault = opened.vault
     wanted = [ids] if isinstance(ids, str) else [*ids]
     with vault.writing() as storage:
         with storage.transaction(vault.keyring):
-            found = open_entries(vault, storage)
+            openable = vault.keyring.openable()
+            found, damaged = trash.whole_entries(storage, vault.keyring, openable)
             named = [
                 _newest([one for one in found if is_named(one, given)], given, None).kept.memory
                 for given in wanted
             ]
             rows = [one.number for one in found if not wanted or one.kept.memory in named]
+            rows += [] if wanted else damaged
             storage.trash.delete(rows)
             gone = {one.kept.memory for one in found if one.number in rows}
             trash.drop_originals(storage, vault.keyring, gone)

@@ -215,6 +215,19 @@ def entries(storage: Storage, keyring: Keyring, collections: Collection[str]) ->
     ]
 
 
+def whole_entries(
+    storage: Storage, keyring: Keyring, collections: Collection[str]
+) -> tuple[list[Entry], list[int]]:
+    """The same of the rows that open, and the numbers of those that do not."""
+    found, damaged = list[Entry](), list[int]()
+    for number, collection, sealed in storage.trash.of(collections):
+        try:
+            found.append(Entry(number, collection, _read(keyring.of(collection), number, sealed)))
+        except (TamperedError, FormatError):
+            damaged.append(number)
+    return found, damaged
+
+
 def is_named(entry: Entry, given: str) -> bool:
     """Whether a row is of the memory of an id, or of one that begins so."""
     memory, wanted = entry.kept.memory, given.strip().lower()
@@ -384,38 +397,42 @@ def drop_originals(storage: Storage, keyring: Keyring, memories: Iterable[str]) 
 
 
 def too_old(storage: Storage, keyring: Keyring, days: int) -> bool:
-    """Whether there is a row of before so many days. Opens one row of each collection."""
+    """Whether there may be a row of before so many days. Opens one row of each collection."""
     readable = set(keyring.readable())
     return any(
-        _is_old(keyring.of(collection), number, sealed, days)
+        _is_old(keyring.of(collection), number, sealed, days) is not False
         for number, collection, sealed in storage.trash.oldest()
         if collection in readable
     )
 
 
 def purge(storage: Storage, keyring: Keyring, days: int) -> int:
-    """Take out what is older than so many days (in the caller's transaction); how many rows."""
+    """Take out what is older than so many days (in the caller's transaction); how many rows.
+
+    What does not open stays, for ``verify`` to name, and keeps nothing behind it.
+    """
     gone = 0
     for collection in keyring.readable():
         keys, old = keyring.of(collection), list[int]()
         memories = set[str]()
         for number, _, sealed in storage.trash.of([collection]):
-            if not _is_old(keys, number, sealed, days):
+            is_old = _is_old(keys, number, sealed, days)
+            if is_old:
+                old.append(number)
+                memories.add(_read(keys, number, sealed).memory)
+            elif is_old is False:
                 break
-            old.append(number)
-            memories.add(_read(keys, number, sealed).memory)
         gone += storage.trash.delete(old)
         drop_originals(storage, keyring, memories)
     return gone
 
 
-def _is_old(keys: CollectionKeys, number: int, sealed: bytes, days: int) -> bool:
-    """Whether a row is of before so many days. One that does not open is left where it is, for
-    ``verify`` to name."""
+def _is_old(keys: CollectionKeys, number: int, sealed: bytes, days: int) -> bool | None:
+    """Whether a row was made before so many days; None where it does not open."""
     try:
         time = _read(keys, number, sealed).time
     except (TamperedError, FormatError):
-        return False
+        return None
     return not days or time <= format_time(datetime.now(UTC) - timedelta(days=days))
 
 

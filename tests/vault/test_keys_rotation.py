@@ -313,6 +313,27 @@ def test_a_rotation_names_what_was_tampered_with_and_seals_nothing_of_it_anew(
     connection.close()
 
 
+@pytest.mark.in_a_file
+@pytest.mark.parametrize("table", ["vault_audit", "vault_sources"])
+def test_what_was_tampered_with_keeps_no_other_key_from_being_replaced(
+    filled: MemoryStore, table: str
+) -> None:
+    """Or one byte of the audit trail, which comes first, would keep the former keys of all."""
+    cell = "head" if table == "vault_sources" else "sealed"
+    connection = connect(filled.path)
+    sealed = bytes(connection.execute(f"select {cell} from {table}").fetchone()[0])
+    broken = (sealed[:-1] + bytes([sealed[-1] ^ 1]), sealed)
+    connection.execute(f"update {table} set {cell} = ? where {cell} = ?", broken)
+    connection.close()
+    with pytest.raises(TamperedError, match=table):
+        filled.keys.rotate()
+    epochs = {one.collection: one for one in filled._opened.vault.settings.epochs}
+    for collection in filled.collections.names():
+        assert (epochs[collection].epoch, epochs[collection].before) == (1, None)
+    assert filled.keys.unfinished() == ["settings"]
+    assert len(filled.verify()["failures"]) == 1
+
+
 def test_a_strict_vault_is_done_too(make_store: Make) -> None:
     store = make_store(profile="strict")
     store.add("Nothing of this stands in clear.", topics=["secret"])
