@@ -187,7 +187,13 @@ def grant_all(
     owner = vault.keyring.identity(storage)
     granted = []
     for one in holders:
-        recipient = known_identity(storage, one.principal, bytes.fromhex(one.identity))
+        try:
+            recipient = known_identity(storage, one.principal, bytes.fromhex(one.identity))
+        except TamperedError as error:
+            raise TamperedError(
+                f"{error}, not of {one.name!r}: revoke {one.name!r} first, or replace the root key "
+                "(memory-store keys rotate --root), which ends all sharing"
+            ) from None
         place = GrantPlace(vault.vault, collection, epoch, one.principal, owner, recipient)
         wrapped = make_grant(vault.keyring.root, place, bundle)
         granted.append((collection, epoch, one.principal, wrapped))

@@ -332,3 +332,32 @@ def test_a_vault_of_format_2_that_was_attacked_before_is_upgraded_and_steers_no_
         assert store.verify()["failures"] == []
     with MemoryStore.open(old.path, key_file=old.hers) as store:
         assert [one.name for one in store.collections.list()] == ["mill"]
+
+
+def test_who_exchanges_anothers_public_keys_is_revoked_all_the_same(two: Two) -> None:
+    """Nothing is wrapped for keys that are not Ada's; how it goes on without her is said."""
+    with two.owner() as store:
+        (other,) = (one.principal for one in store.keys.holders() if one.name == "Ada")
+        exchange = "update vault_identities set public = (select public from vault_identities "
+        exchange += "where principal not in (0, :other)) where principal = :other"
+        two.with_the_file(exchange, other=other)
+        with pytest.raises(TamperedError, match=r"keys of another person, .* revoke 'Ada' first"):
+            store.keys.revoke("Mallory")
+        store.keys.revoke("Ada")
+        store.keys.revoke("Mallory")
+        assert store.keys.holders() == []
+    with pytest.raises(MemoryStoreError):
+        two.mallory()
+
+
+def test_a_new_root_key_ends_all_sharing_whatever_public_keys_are_in_the_file(two: Two) -> None:
+    with two.owner() as store:
+        two.with_the_file("update vault_identities set public = x'01' where principal != 0")
+        for name in ("Mallory", "Ada"):
+            with pytest.raises(TamperedError, match="rotate --root"):
+                store.keys.revoke(name)
+        store.keys.rotate_root()
+        store.keys.rotate()
+        assert store.keys.holders() == []
+    with pytest.raises(MemoryStoreError):
+        two.mallory()
