@@ -46,6 +46,7 @@ KIND_NAMES = {
     "keyring": "OS keyring",
     "recovery": "recovery code",
 }
+NEW_ROOT = "New root key. Recovery code, shown only this once:\n\n    {}\n"
 
 
 @click.group(cls=Group)
@@ -173,8 +174,13 @@ def rotate(store: MemoryStore, collections: tuple[str, ...], root: bool, as_json
     if root and collections:
         raise BadInputError("--root seals everything anew: name no collection", "root")
     replaced: dict[str, Any] = _replace_root(store, quiet=as_json) if root else {}
-    with Progress(_go_on(store)) as progress:
-        done = store.keys.rotate(*collections, progress=progress)
+    try:
+        with Progress(_go_on(store)) as progress:
+            done = store.keys.rotate(*collections, progress=progress)
+    except BaseException:
+        if as_json and replaced:  # it would have been in the JSON
+            click.echo(NEW_ROOT.format(replaced["recovery_code"]), err=True)
+        raise
     write_answer(as_json, {**replaced, "rotated": done} if root else done, map(_rotated, done))
 
 
@@ -328,7 +334,7 @@ def _replace_root(store: MemoryStore, *, quiet: bool) -> dict[str, Any]:
     """Replace the root key; say at once what cannot be asked for again."""
     gone, code = store.keys.rotate_root()
     if not quiet:
-        click.echo(f"New root key. Recovery code, shown only this once:\n\n    {code}\n")
+        click.echo(NEW_ROOT.format(code))
         for slot in gone.removed:
             click.echo(f"Removed {_line(slot)}")
         for name in gone.no_longer_shared:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from typing_commands import Vault, run
 from memory_store import LockedError, WrongKeyError, open_store
 
 PASSPHRASE = "correct horse battery staple"
+RECOVERY_CODE = re.compile(r"^\s+([A-Z2-7]{4}-)+[A-Z2-7]{4}$")
 SECRETS = {"passphrase", "keyring", "recovery", "recovery_code", "password"}
 
 
@@ -221,6 +225,20 @@ def test_keys_are_replaced_in_the_terminal_and_the_search_finds_as_before(vault:
     assert vault.json("search", "lease", "--mode", "keyword")["rows"] == before
     with open_store(vault.path, ask_passphrase=lambda: reported["recovery_code"]) as store:
         assert store.verify()["failures"] == []
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_a_new_recovery_code_is_said_also_where_other_keys_cannot_be_replaced(
+    vault: Vault, form: tuple[str, ...]
+) -> None:
+    with closing(sqlite3.connect(vault.path)) as connection, connection:
+        connection.execute("update memories set head = zeroblob(length(head)) where rowid = 1")
+    opening = ("--key-file", str(vault.key_file))
+    failed = run("keys", "rotate", str(vault.path), "--root", *form, *opening)
+    assert failed.exit_code != 0
+    (code,) = [line.strip() for line in failed.output.splitlines() if RECOVERY_CODE.search(line)]
+    with open_store(vault.path, ask_passphrase=lambda: code) as store:
+        assert store.keys.unfinished() != []
 
 
 def test_a_collection_is_shared_and_taken_back_in_the_terminal(
