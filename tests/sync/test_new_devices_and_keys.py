@@ -41,6 +41,20 @@ def joined(devices: Devices, name: str, **key: object) -> MemoryStore:
     return store
 
 
+def check_adopted(store: MemoryStore, phone: MemoryStore, devices: Devices, lease: str) -> None:
+    """The phone takes the keys that were replaced on the other device, and goes on with them."""
+    store.edit(lease, text="The lease ends in July.")
+    devices.sync(store)
+    (report,) = devices.sync(phone)
+    assert report.keys == "adopted"
+    assert phone.keys.unfinished() == []
+    assert phone.get(lease).text == "The lease ends in July."
+    assert phone.verify(full=True)["failures"] == []
+    phone.add("Written with the new keys.")
+    devices.sync(phone, store)
+    assert held(store) == held(phone)
+
+
 def test_a_new_device_needs_the_key_and_the_folder(
     store: MemoryStore, devices: Devices, lease: str
 ) -> None:
@@ -98,16 +112,7 @@ def test_replaced_keys_reach_the_other_device(
 ) -> None:
     devices.sync(phone)
     store.keys.rotate()
-    store.edit(lease, text="The lease ends in July.")
-    devices.sync(store)
-    (report,) = devices.sync(phone)
-    assert report.keys == "adopted"
-    assert phone.keys.unfinished() == []
-    assert phone.get(lease).text == "The lease ends in July."
-    assert phone.verify(full=True)["failures"] == []
-    phone.add("Written with the new keys.")
-    devices.sync(phone, store)
-    assert held(store) == held(phone)
+    check_adopted(store, phone, devices, lease)
 
 
 def test_keys_that_were_replaced_before_any_exchange_reach_a_copy_of_before(
@@ -116,15 +121,7 @@ def test_keys_that_were_replaced_before_any_exchange_reach_a_copy_of_before(
     store.keys.rotate_root()
     store.keys.rotate()
     store.keys.rotate_root()
-    store.edit(lease, text="The lease ends in July.")
-    devices.sync(store)
-    (report,) = devices.sync(phone)
-    assert report.keys == "adopted"
-    assert phone.get(lease).text == "The lease ends in July."
-    assert phone.verify(full=True)["failures"] == []
-    phone.add("Written with the new keys.")
-    devices.sync(phone, store)
-    assert held(store) == held(phone)
+    check_adopted(store, phone, devices, lease)
 
 
 @pytest.mark.parametrize("said", ["7", "1"])
@@ -143,15 +140,7 @@ def test_a_number_in_clear_keeps_no_device_from_newer_keys(
         )
     with MemoryStore.open(path, key_file=devices.key_file) as phone:
         getattr(store.keys, rotate)()
-        store.edit(lease, text="The lease ends in July.")
-        devices.sync(store)
-        (report,) = devices.sync(phone)
-        assert report.keys == "adopted"
-        assert phone.get(lease).text == "The lease ends in July."
-        assert phone.verify(full=True)["failures"] == []
-        phone.add("Written with the new keys.")
-        devices.sync(phone, store)
-        assert held(store) == held(phone)
+        check_adopted(store, phone, devices, lease)
 
 
 def test_a_state_that_was_tampered_with_keeps_no_root_key(
