@@ -25,8 +25,8 @@ COUNTED_UNLESS_STRICT = frozenset({"type", "status", "created"})
 COUNTED = frozenset({"collection", "topic"})
 """Facets. Names are sealed: these are counted in the collections alone that the asker may read."""
 NO_MODEL = (
-    "meaning cannot be searched here now: the model that the vectors come from cannot be used; "
-    "whoever runs this server can mend that"
+    "meaning cannot be searched here now, because this server cannot use the model for it; tell "
+    "the person who runs the server"
 )
 
 

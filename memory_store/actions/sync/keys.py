@@ -158,7 +158,7 @@ def adopt_from(copy: Copy, other: Copy) -> bool:
     head = read_head(other.vault.reader(), other.state.roots)
     own = _rank(vault, read_head(vault.reader()).rank, head)
     mine = (own[0], vault.keyring.root)
-    if head.rank[0] == own[0] and bytes(there.root.buffer) != bytes(vault.keyring.root.buffer):
+    if head.rank[0] == own[0] and there.root != vault.keyring.root:
         raise TamperedError(f"{other.vault.path}: {AT_ONCE}")
     if head.rank <= own:
         return False
@@ -227,7 +227,7 @@ def _use(
     with vault.writing() as storage:
         with storage.transaction(keyring):
             present = vault.stored_settings(storage)
-            replaced = bytes(root.buffer) != bytes(keyring.root.buffer)
+            replaced = root != keyring.root
             made = begin_in(
                 storage,
                 vault,
