@@ -34,7 +34,7 @@ from memory_store.errors import (
     TamperedError,
 )
 from memory_store.index.snapshot import Filters, Mask, Snapshot
-from memory_store.index.topics import carriers, with_topic_or_below
+from memory_store.index.topics import carriers, topic_counts, with_topic_or_below
 from memory_store.records import (
     STATUSES,
     Memory,
@@ -48,7 +48,7 @@ from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault import originals, trash
 from memory_store.vault.audit_events import READ
-from memory_store.vault.heads import count_topics, find_by_ref, read_refs
+from memory_store.vault.heads import find_by_ref, read_refs
 from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.rows import (
     Known,
@@ -63,6 +63,7 @@ from memory_store.vault.storage import Storage
 from memory_store.vault.storage.damage import vault_faults
 from memory_store.vault.storage.memories import MemoryRow
 from memory_store.vault.storage.server import is_on_server
+from memory_store.vault.storage.table import parts
 from memory_store.vault.topic_hashes import asked_epoch
 
 AT_ONCE = 64  # memories that are open at a time where all are asked for
@@ -505,11 +506,19 @@ collections may be missed; those that are listed have their true number."""
 
 @action(None, writes=False)
 def topics(opened: Opened, *, collection: str | Sequence[str] = ()) -> dict[str, int]:
-    """Topic → how many memories carry it, most frequent first. Opens every head, no body."""
+    """Topic → how many memories carry it, most frequent first, in a spelling that one of them has.
+    Opens at most a head for each topic, no body."""
     vault = opened.vault
-    wanted = collection_ids(vault, several(collection)) or vault.keyring.readable()
-    with vault.moment() as (storage, known):
-        return count_topics(storage, vault.keyring, set(wanted), known)
+    wanted = set(collection_ids(vault, several(collection)) or vault.keyring.readable())
+    with vault.moment(counted=True) as (_, known):
+        snapshot, openable = known.snapshot, wanted & set(vault.keyring.openable())
+        seen = snapshot.visible(openable)
+        spellings = _spellings(vault, snapshot, seen, snapshot.size)
+        blinders = {one: vault.keyring.of(one).blinder for one in openable}
+    group = {one: [*map(blinder.topic, spellings)] for one, blinder in blinders.items()}
+    counts = zip(spellings, topic_counts(snapshot, group, seen), strict=True)
+    ranked = sorted(counts, key=lambda item: (-item[1], item[0]))
+    return {spellings[topic]: count for topic, count in ranked}
 
 
 @action(None, writes=False)
@@ -521,17 +530,23 @@ def frequent_topics(opened: Opened, most: int = 10) -> dict[str, int]:
     vault = opened.vault
     snapshot, openable = vault.snapshot(), set(vault.keyring.openable())
     seen = snapshot.visible(openable)
-    spellings: dict[str, str] = {}
-    for head in open_heads(vault, snapshot.ids(carriers(snapshot, seen, NAMED))).values():
-        for topic in head.topics.values():
-            spellings.setdefault(normalise_topic(topic), topic)
     blinders = {one: vault.keyring.of(one).blinder for one in openable}
     counts = {}
-    for topic, shown in spellings.items():
+    for topic, shown in _spellings(vault, snapshot, seen, NAMED).items():
         group = {one: [blinder.topic(topic)] for one, blinder in blinders.items()}
         counts[shown] = int(np.count_nonzero(with_topic_or_below(snapshot, group) & seen))
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return dict(ranked[:most])
+
+
+def _spellings(vault: OpenVault, snapshot: Snapshot, seen: Mask, most: int) -> dict[str, str]:
+    """Topics, normalised → as they were written: the ``most`` frequent ones of each collection."""
+    found: dict[str, str] = {}
+    for some in parts(carriers(snapshot, seen, most)):
+        for head in open_heads(vault, snapshot.ids(some)).values():
+            for topic in head.topics.values():
+                found.setdefault(normalise_topic(topic), topic)
+    return found
 
 
 @action(None, writes=False)

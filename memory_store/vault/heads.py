@@ -5,30 +5,14 @@ Boundary: titles, topics and refs pass through one at a time; counts and ids com
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import Any
 
 from memory_store.errors import BadInputError, NotFoundError
-from memory_store.text.canonical import normalise_topic
 from memory_store.vault.keyring import Keyring
 from memory_store.vault.rows import Known, open_head
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.table import parts
-
-
-def count_topics(
-    storage: Storage, keyring: Keyring, collections: Collection[str], known: Known
-) -> dict[str, int]:
-    """Topic → how many memories carry it, most frequent first, as it was first written."""
-    counts: Counter[str] = Counter()
-    shown: dict[str, str] = {}
-    for _, head in heads_of(storage, keyring, collections, known):
-        for topic in head["topics"]:
-            counts[normalise_topic(topic)] += 1
-            shown.setdefault(normalise_topic(topic), topic)
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return {shown[topic]: count for topic, count in ranked}
 
 
 def read_refs(
