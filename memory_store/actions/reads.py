@@ -44,11 +44,11 @@ from memory_store.records import (
     check_types,
     several,
 )
+from memory_store.session.names import names_in
 from memory_store.session.opened_vault import OpenVault
-from memory_store.text.canonical import normalise_topic
+from memory_store.text.canonical import normalise_topic, whole_characters
 from memory_store.vault import originals, trash
 from memory_store.vault.audit_events import READ
-from memory_store.vault.heads import find_by_ref, read_refs
 from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.rows import (
     Known,
@@ -86,13 +86,41 @@ def resolve(vault: OpenVault, given: str, *, refs: bool = True) -> str:
         missing = error
     if refs:
         try:
-            with vault.moment() as (storage, known):
-                return find_by_ref(storage, vault.keyring, given, known)
+            return _find_by_name(vault, given)
         except NotFoundError as error:
             missing = error
     with vault.reader().reading() as storage:
         gone = trash.find_deleted(storage, vault.keyring, given, by_words=refs)
     raise DeletedError(gone.memory, gone.time) if gone is not None else missing
+
+
+def _find_by_name(vault: OpenVault, ref: str) -> str:
+    """The id of the one memory of that ref; else of that title, or whose file is called so; else,
+    whatever the case of its letters.
+
+    Raises NotFoundError, BadInputError for several.
+    """
+    matches, called, alike = [], [], []
+    ref = whole_characters(ref)
+    folded = ref.strip().casefold()
+    for memory, one in names_in(vault, vault.keyring.readable()):
+        if ref and ref == one.ref:
+            matches.append(memory)
+            continue
+        names = one.title, one.ref.rpartition("/")[2]
+        if ref and ref in names:
+            called.append(memory)
+        elif folded and folded in (name.casefold() for name in (*names, one.ref)):
+            alike.append(memory)
+    found = matches or called or alike
+    if not found:
+        raise NotFoundError(
+            f"no memory {ref!r}; name one by its id, its path as imported, or its title"
+        )
+    if len(found) > 1:
+        what = "have the ref" if matches else "are called"
+        raise BadInputError(f"{len(found)} memories {what} {ref!r}; use an id", "id")
+    return found[0]
 
 
 def open_all(
@@ -470,16 +498,15 @@ def _behind(snapshot: Snapshot, created: str, memory_id: str) -> Mask:
 
 @action(None, writes=False)
 def references(opened: Opened) -> list[Reference]:
-    """Every memory's id, ref and content, for evaluation. Opens every head, no body."""
+    """Every memory's id, ref and content, for evaluation."""
     vault = opened.vault
     snapshot = vault.snapshot()
-    with vault.moment() as (storage, known):
-        refs = read_refs(storage, vault.keyring, set(vault.keyring.readable()), known)
+    refs = {memory: one.ref for memory, one in names_in(vault, vault.keyring.readable())}
     contents: dict[bytes, int] = {}
     return [
         Reference(
             memory := snapshot.id(int(ordinal)),
-            refs.get(memory),
+            refs.get(memory) or None,
             contents.setdefault(snapshot.content_tags[ordinal].tobytes(), len(contents)),
         )
         for ordinal in snapshot.alive.nonzero()[0]
