@@ -19,7 +19,7 @@ from msgspec import Struct
 from memory_store.index.numpy_vectors import best_cosines, sampled_cosines
 from memory_store.index.terms import covered, most_possible, pairs_held
 from memory_store.models.embedder import languages_of, usual_cosines
-from memory_store.models.readability import knows, readability, readability_in
+from memory_store.models.readability import knows, readability, readability_in, reads
 from memory_store.search.candidates import AS_CODE, Fetched, LegList, QueryModel
 from memory_store.search.legs.neighbours import lifted_coverage, neighbours_for
 from memory_store.search.query.plan import Search
@@ -209,11 +209,13 @@ def _by_meaning(
     ordinals: Ordinals,
     search: Search,
 ) -> Values:
-    """[n]: how far one model's cosines stand out; NaN for candidates without its vectors."""
-    scope = model.scope
-    own = np.ones(len(ordinals), dtype=np.bool_)
+    """[n]: how far one model's cosines stand out; NaN for candidates without its vectors, and in a
+    language that it does not read."""
+    scope, snapshot = model.scope, search.snapshot
+    read = np.array([reads(model.embedder, one) for one in snapshot.languages], np.bool_)
+    own = read[snapshot.language_codes[ordinals]]
     if not scope.whole:
-        own = search.snapshot.visible(scope.collections)[ordinals]
+        own &= snapshot.visible(scope.collections)[ordinals]
     cosines = np.full(len(ordinals), np.nan)
     cosines[own] = _cosines(listed, query, ordinals[own], scope.snapshot, search)
     middle, spread = _usual_cosines(query, model)
