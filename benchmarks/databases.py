@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import closing
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from msgspec import Struct, json
@@ -237,18 +238,20 @@ def compare(drawn: Drawn, there: Address, key: Path) -> list[Ratio]:
     database = MemoryStore.open(there, key_file=key)
     with file, database:
 
-        def asked(store: MemoryStore) -> Work:
+        def asked(store: MemoryStore, **options: Any) -> Work:
             queries = cycle(drawn.queries)
-            return lambda: store.search(next(queries))
+            return lambda: store.search(next(queries), **options)
 
         batch = [MemoryDraft(text=f"of a batch {n}") for n in range(64)]
         searches, lists = (asked(file), asked(database)), (listed(file), listed(database))
+        pools = (asked(file, deep=True, limit=64), asked(database, deep=True, limit=64))
         one = (lambda: file.add("a note"), lambda: database.add("a note"))
         many = (lambda: file.add_many(batch), lambda: database.add_many(batch))
         fresh = "nothing of them kept here"
         found += [
             ratio(f"search, by words, {fresh}", 1.15, *searches, 100, processor, nothing_kept),
             ratio("search, by words, of memories that were read", 1.15, *searches, 100, processor),
+            ratio(f"search that opens 64, {fresh}", 1.2, *pools, 60, processor, nothing_kept),
             ratio(f"list 64 memories, {fresh}", 1.2, *lists, 60, processor, nothing_kept),
             ratio("list 64 memories that were read", 1.2, *lists, 60, processor),
             ratio("add one memory", 2, *one, 40, processor),

@@ -332,7 +332,8 @@ def newest(
             mask &= np.maximum(snapshot.updated, snapshot.created) >= moment
         if after is not None:
             mask &= _behind(snapshot, *after)
-        return _newest_first(snapshot, mask.nonzero()[0])
+        most = None if by is not None else offset + limit
+        return _newest_first(snapshot, mask.nonzero()[0], most)
 
     page = slice(offset, offset + limit)
     if by is None:
@@ -450,9 +451,9 @@ def _undamaged(
             yield from found
 
 
-def _newest_first(snapshot: Snapshot, ordinals: Ordinals) -> Ordinals:
-    high, low = snapshot.id_words[ordinals].T
-    return ordinals[np.lexsort((low, high, -snapshot.created[ordinals]))]
+def _newest_first(snapshot: Snapshot, ordinals: Ordinals, most: int | None = None) -> Ordinals:
+    most = len(ordinals) if most is None else most
+    return ordinals[snapshot.best_first(ordinals, snapshot.created[ordinals], most)]
 
 
 def _behind(snapshot: Snapshot, created: str, memory_id: str) -> Mask:

@@ -37,6 +37,7 @@ UNFINISHED = ".unfinished"
 STEP = 4_096  # bytes that the length of a part is rounded up to, before it is padded
 MOST_PARTS = 65_536
 MOST_PART = 2**29  # bytes
+FIRST_PART = 2**25  # bytes: it says how long the others are
 MOST_KEYS = 2**22  # bytes of a file of keys: ours have a few thousand
 PURPOSE = "sync"
 
@@ -150,7 +151,7 @@ def write_file(
     return target
 
 
-def read_parts(found: Found, largest: int = MOST_PART, most: int = MOST_PARTS) -> Iterator[bytes]:
+def read_parts(found: Found, largest: int, most: int = MOST_PARTS) -> Iterator[bytes]:
     """The parts of a file as they stand in it, or the first of them: so many at ``most``.
 
     One at a time, so that a large file of someone else's is never in memory before it is refused.
@@ -178,10 +179,12 @@ def read_parts(found: Found, largest: int = MOST_PART, most: int = MOST_PARTS) -
         raise TamperedError(f"{found.named}: changed since it was written")
 
 
-def opened_parts(found: Found, keys: CollectionKeys, most: int = MOST_PARTS) -> list[bytes]:
+def opened_parts(
+    found: Found, keys: CollectionKeys, largest: int, most: int = MOST_PARTS
+) -> list[bytes]:
     """What is sealed in a bundle, all of it or its first parts. Raises TamperedError."""
     opened = []
-    for at, part in enumerate(read_parts(found, most=most)):
+    for at, part in enumerate(read_parts(found, largest, most)):
         which = f"{at}|{found.parts}"
         place = _place(keys, found.kind, found.device, found.number, which)
         try:

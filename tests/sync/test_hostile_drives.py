@@ -96,6 +96,26 @@ def test_a_large_file_of_a_stranger_is_refused_before_it_is_read(
     assert peak < 8 * size
 
 
+@pytest.mark.parametrize("part", [0, 1])
+def test_a_part_that_was_made_large_is_refused_before_it_is_read(
+    phone: MemoryStore, devices: Devices, written: Path, part: int
+) -> None:
+    """The file's beginning is genuine, and a part is said to be of 400 MB, which are holes."""
+    whole, size, start = written.read_bytes(), 400 << 20, HEADER.size
+    for _ in range(part):
+        start += LENGTH.size + LENGTH.unpack_from(whole, start)[0]
+    with written.open("r+b") as file:
+        file.seek(start)
+        file.write(LENGTH.pack(size))
+        file.truncate(start + LENGTH.size + size)
+    tracemalloc.start()
+    (report,) = devices.sync(phone)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (report.added, len(report.ignored)) == (0, 1)
+    assert peak < size / 8
+
+
 def test_a_link_that_lies_in_the_folder_is_not_written_through(
     store: MemoryStore, devices: Devices, tmp_path: Path
 ) -> None:

@@ -29,7 +29,7 @@ from memory_store.actions.sync.keys import adopt, finish_rotation, publish
 from memory_store.actions.sync.settings import agree_settings
 from memory_store.errors import FormatError, MemoryStoreError, TamperedError
 from memory_store.vault import bundles
-from memory_store.vault.bundles import CHANGES, Found
+from memory_store.vault.bundles import CHANGES, FIRST_PART, Found
 from memory_store.vault.contents import digest, exact_digest, unpacked
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.registers import LATEST, Register
@@ -45,12 +45,15 @@ LATER_KEYS = "sealed with keys that this vault does not have yet"
 
 class Opening(Struct, frozen=True):
     """The first part of a bundle. ``files`` are the numbers of its device's files that count;
-    ``clock``: device → the number of its last change that was seen there."""
+    ``clock``: device → the number of its last change that was seen there. ``largest``:
+    bytes of the longest content that follows, so that no more is read of a file that was changed.
+    """
 
     files: tuple[int, ...]
     clock: dict[str, int]
     collections: list[SentCollection] = field(default_factory=list)
     settings: dict[str, Chosen] = field(default_factory=dict)
+    largest: int = bundles.MOST_PART
 
 
 class Folder:
@@ -121,7 +124,7 @@ class Folder:
 
     def _opening(self, one: Found) -> Opening:
         keys = self.copy.vault.keyring.of(VAULT_SCOPE)
-        return _decoded(one, bundles.opened_parts(one, keys, most=1)[0], Opening)
+        return _decoded(one, bundles.opened_parts(one, keys, FIRST_PART, most=1)[0], Opening)
 
     # -- taking ---------------------------------------------------------------------------------
 
@@ -160,8 +163,8 @@ class Folder:
     def _opened(self, one: Found) -> tuple[Opening, list[Sent]]:
         """What a bundle says, every part and every version of it checked."""
         keys = self.copy.vault.keyring.of(VAULT_SCOPE)
-        first, *content = bundles.opened_parts(one, keys)
-        opening = _decoded(one, first, Opening)
+        opening = self._opening(one)
+        _, *content = bundles.opened_parts(one, keys, FIRST_PART + opening.largest)
         memories = [each for part in content for each in _decoded(one, part, list[Sent])]
         for each in memories:
             _check(one, each.register)
@@ -235,10 +238,17 @@ class Folder:
         number = copy.state.file + 1
         copy.save(replace(copy.state, file=number))
         target = replace(target, files=(*target.files, number))
-        opening = Opening(target.files, copy.clock(), collections, copy.state.settings)
         memories = [one for _, one in some]
-        content = [memories[at : at + BATCH] for at in range(0, len(memories), BATCH)]
-        parts = [msgpack.encode(one) for one in (opening, *content)]
+        starts = range(0, len(memories), BATCH)
+        content = [msgpack.encode(memories[at : at + BATCH]) for at in starts]
+        opening = Opening(
+            files=target.files,
+            clock=copy.clock(),
+            collections=collections,
+            settings=copy.state.settings,
+            largest=max(map(len, content), default=0),
+        )
+        parts = [msgpack.encode(opening), *content]
         copy.note_numbers()
         sealed = bundles.sealed_parts(keys, CHANGES, copy.state.device, number, parts)
         bundles.write_file(self.path, keys, CHANGES, copy.state.device, number, [*sealed])
