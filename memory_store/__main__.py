@@ -6,6 +6,7 @@ needs neither NumPy nor a model.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 def run() -> None:
     """Do what the command line says, here or where the vault is kept open."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by the caller: a vault would be opened in its place
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (until the program ends)
+
     from memory_store.keeper.client import answered
 
     code = answered(sys.argv[1:], _page, _editing)

@@ -30,7 +30,7 @@ class Code(StrEnum):
     SOURCES = "sources"  # source code has changed since it was imported
     STALE = "stale"  # memories are indexed with earlier settings
     TIME = "time"  # the time limit was over
-    UNREAD = "unread"  # the embedding model does not read the language
+    UNREAD = "unread"  # the embedding model, or the pattern, does not go with the language
 
 
 class Degraded(str):

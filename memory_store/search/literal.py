@@ -81,6 +81,7 @@ def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple
     with trace.stage(Open) as trying:
         found, matches, cut = _try(pattern, search, chosen, opening)
         trying.opened, trying.matched = opening.opened, len(found)
+    unread = "" if found else pattern.unread()  # what is found shows that it can be read
     trace.order("pattern", found)
     literal = LiteralSearch(search, pattern.needed, candidates, chosen, found)
     rows = tuple([one for one in found if plan.keeps(one.candidate.ordinal)][: options.limit])
@@ -101,6 +102,7 @@ def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple
         degraded=(
             *([_left(left, narrowed=not pattern.needed.nothing)] if left else []),
             *([_cut(cut, all_=options.all_)] if cut else []),
+            *([Degraded(Code.UNREAD, unread)] if unread else []),
         ),
     )
 

@@ -134,10 +134,10 @@ class _TermCache(dict[str, str]):
             stem = plain
         else:
             if self._language in _UNACCENTED:
-                plain = _without_accents(plain)
+                plain = without_accents(plain)
             with self._lock:
                 stem = self._stemmer.stemWord(plain)
-        found = _without_accents(stem) or plain or word
+        found = without_accents(stem) or plain or word
         if len(self) >= _CACHE_LIMIT:
             self.clear()
         self[word] = found
@@ -194,7 +194,7 @@ _ACCENTED = re.compile("[\u00e0-\u024f\u0300-\u036f\u0370-\u03ff\u0451\u1e00-\u1
 _REMOVED_MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u064b-\u065f\u0670]")
 
 
-def _without_accents(word: str) -> str:
+def without_accents(word: str) -> str:
     """Latin and Greek without accents, Hebrew and Arabic without vowel signs; others as they are.
 
     Elsewhere a mark is a letter of its own right (и and й, か and が, every vowel of Hindi).

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from own_process import python
+from own_process import ended, python
 from typing_commands import run
 
 from memory_store.cli import COMMANDS
@@ -128,3 +130,16 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
     result = run(name, "--help")
     assert result.exit_code == 0
     assert f"memory-store {name} " in result.stdout.partition("\n\n")[2]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="descriptors are closed by a shell")
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_search_works_where_the_caller_closed_an_input_or_an_output(
+    make_store: Callable[..., MemoryStore], key_file: Path, closed: str
+) -> None:
+    store = make_store()
+    store.add("The harbour freezes over", title="Ice")
+    store.lock()
+    words = [sys.executable, "-m", "memory_store", "search", str(store.path), "harbour"]
+    done = ended("sh", "-c", f"{shlex.join([*words, '--key-file', str(key_file)])} {closed}")
+    assert (done.returncode, "Ice" in done.stdout) == (0, closed != ">&-"), done.stderr

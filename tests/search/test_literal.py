@@ -160,6 +160,8 @@ class TestLiteral:
             notes.search("[", mode="literal")
         with pytest.raises(BadInputError, match=r"no word to search for.*--mode literal"):
             notes.search("[")
+        with pytest.raises(BadInputError, match="no word to search for"):  # filters or not
+            notes.search("🎉", type=["note"])
 
     def test_all_is_for_patterns(self, notes: MemoryStore) -> None:
         with pytest.raises(BadInputError, match="all: for a pattern"):

@@ -52,6 +52,18 @@ def test_a_slip_finds_what_was_meant_and_the_answer_says_so(
     assert found.as_dict()["also_searched"] == {typed: meant}
 
 
+def test_a_word_typed_without_its_accents_finds_it_whatever_its_stem(store: MemoryStore) -> None:
+    french = store.add("La crème brûlée est déjà prête pour le dîner de ce soir.").id
+    german = store.add("Wir trafen uns im Café am Markt und gingen dann nach Hause.").id
+    for typed, meant, found in (
+        ("cafe", "café", german),  # also a word of a dictionary
+        ("deja", "déjà", french),
+        ("brulee", "brûlée", french),  # two accents in a short word
+    ):
+        answer = searched(store, typed)
+        assert ([row.id for row in answer.rows], answer.also_searched) == ([found], {typed: meant})
+
+
 @pytest.mark.parametrize(
     "word", ["broiled", "grandfather", "serviced", "cotton", "Grüße", "BOILr", "wEIr", "wexr"]
 )

@@ -137,6 +137,15 @@ def test_a_pattern_that_cannot_serve_is_refused(
         search(code, pattern, language=language)
 
 
+def test_a_pattern_that_no_file_can_be_compared_with_is_not_said_to_match_nothing(
+    code: MemoryStore,
+) -> None:
+    (line,) = search(code, "try $X").degraded  # no body: Bash takes it, Python does not
+    assert line.startswith("2 files were not compared: this pattern cannot be read as python")
+    assert search(code, "turn($A, $B, $C)").degraded == ()
+    assert search(code, "if err != nil { $$$ }").degraded == ()  # found in another language
+
+
 def test_without_ast_grep_the_extra_is_named(
     code: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

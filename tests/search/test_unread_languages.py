@@ -93,6 +93,19 @@ def test_a_query_that_the_model_does_not_read_says_why_it_finds_nothing(store: M
         assert not any("does not read" in line for line in store.search(query).degraded)
 
 
+def test_a_memory_in_a_language_that_the_model_does_not_read_is_found_by_its_words_alone(
+    store: MemoryStore,
+) -> None:
+    foreign = store.add(f"{RUSSIAN[1]} car").id
+    english = [store.add(text).id for text in ("The house is white.", "The doctor is in town.")]
+    assert [row.id for row in store.search("car").rows][:1] == [foreign]
+    answer = store.search("automobile", why=foreign)
+    assert foreign not in [row.id for row in answer.rows]
+    assert answer.why is not None
+    assert "does not read the query, or the language of this memory" in str(answer.why.reason)
+    assert {row.id for row in store.search("dwelling physician").rows} == {*english}
+
+
 def test_of_languages_that_the_model_reads_nothing_is_said(store: MemoryStore) -> None:
     store.add("The key hangs in the hall.")
     store.add("Der Schlüssel hängt im Flur.")

@@ -35,6 +35,11 @@ store.lock()
 AS_ANYBODY = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search")
 """Before a command of root's: without the right to write wherever root likes."""
 
+without_the_right = pytest.mark.skipif(
+    os.name != "posix" or (os.geteuid() == 0 and not shutil.which("setpriv")),
+    reason="root writes wherever it likes, and setpriv is not there to prevent it",
+)
+
 
 def opened(path: Path, key_file: Path, **access: bool) -> MemoryStore:
     secrets = secrets_to_open(
@@ -68,10 +73,7 @@ def test_what_is_served_for_reading_alone_is_searched_and_not_written(
     assert store.path.read_bytes() == before
 
 
-@pytest.mark.skipif(
-    os.name != "posix" or (os.geteuid() == 0 and not shutil.which("setpriv")),
-    reason="root writes wherever it likes, and setpriv is not there to prevent it",
-)
+@without_the_right
 @pytest.mark.parametrize("frozen", ["file", "folder"])
 def test_a_file_or_folder_without_the_right_to_write_is_searched_and_not_written(
     make_store: Callable[..., MemoryStore], key_file: Path, frozen: str
@@ -81,8 +83,29 @@ def test_a_file_or_folder_without_the_right_to_write_is_searched_and_not_written
     store.lock()
     place = store.path if frozen == "file" else store.path.parent
     place.chmod(0o444 if frozen == "file" else 0o555)
-    command = [sys.executable, "-c", SEARCH_AND_WRITE, str(store.path), str(key_file)]
-    done = ended(*(AS_ANYBODY if os.geteuid() == 0 else ()), *command)
+    said = searched_and_written(store.path, key_file)
     place.chmod(0o755)
-    refusal = f"nothing can be written to notes.db: its {frozen} is read-only"
-    assert done.stdout.splitlines() == ["1", refusal], done.stderr
+    assert said == ["1", f"nothing can be written to notes.db: its {frozen} is read-only"]
+
+
+@without_the_right
+def test_a_file_that_may_be_written_again_says_what_beside_it_may_not(
+    make_store: Callable[..., MemoryStore], key_file: Path
+) -> None:
+    store = make_store()
+    store.add("The harbour freezes over", title="Ice")
+    store.lock()
+    store.path.chmod(0o444)
+    searched_and_written(store.path, key_file)  # SQLite makes the log's files as the vault's is
+    store.path.chmod(0o644)
+    said = searched_and_written(store.path, key_file)
+    assert said == ["1", "nothing can be written to notes.db: notes.db-shm beside it is read-only"]
+    store.path.with_name("notes.db-shm").chmod(0o644)
+    assert searched_and_written(store.path, key_file) == ["1"]
+
+
+def searched_and_written(path: Path, key_file: Path) -> list[str]:
+    command = [sys.executable, "-c", SEARCH_AND_WRITE, str(path), str(key_file)]
+    done = ended(*(AS_ANYBODY if os.geteuid() == 0 else ()), *command)
+    assert not done.returncode, done.stderr
+    return done.stdout.splitlines()

@@ -19,7 +19,7 @@ from msgspec import Struct
 from memory_store.index.numpy_vectors import best_cosines, sampled_cosines
 from memory_store.index.terms import covered, most_possible, pairs_held
 from memory_store.models.embedder import languages_of, usual_cosines
-from memory_store.models.readability import knows, readability, readability_in
+from memory_store.models.readability import knows, readability, readability_in, reads
 from memory_store.search.candidates import AS_CODE, Fetched, LegList, QueryModel
 from memory_store.search.legs.neighbours import lifted_coverage, neighbours_for
 from memory_store.search.query.plan import Search
@@ -209,11 +209,13 @@ def _by_meaning(
     ordinals: Ordinals,
     search: Search,
 ) -> Values:
-    """[n]: how far one model's cosines stand out; NaN for candidates without its vectors."""
-    scope = model.scope
-    own = np.ones(len(ordinals), dtype=np.bool_)
+    """[n]: how far one model's cosines stand out; NaN for candidates without its vectors, and in a
+    language that it does not read."""
+    scope, snapshot = model.scope, search.snapshot
+    read = np.array([reads(model.embedder, one) for one in snapshot.languages], np.bool_)
+    own = read[snapshot.language_codes[ordinals]]
     if not scope.whole:
-        own = search.snapshot.visible(scope.collections)[ordinals]
+        own &= snapshot.visible(scope.collections)[ordinals]
     cosines = np.full(len(ordinals), np.nan)
     cosines[own] = _cosines(listed, query, ordinals[own], scope.snapshot, search)
     middle, spread = _usual_cosines(query, model)
@@ -222,14 +224,18 @@ def _by_meaning(
 
 
 def _read(model: QueryModel, search: Search) -> float:
-    """How well the model reads the collections' languages and the query (0-1).
+    """How well the model reads the query, and the collections' languages but for those that it does
+    not read at all, which it compares with nothing (0-1).
 
     A language that it reads by its letters alone, being made for others, counts by the recipe.
     """
     languages: Counter[str] = Counter()
     for collection in model.scope.collections:
         languages.update(search.snapshot.languages_in(collection))
-    read = readability_in(model.embedder, languages)
+    compared = {one: n for one, n in languages.items() if reads(model.embedder, one)}
+    if not compared:
+        return 0.0
+    read = readability_in(model.embedder, compared)
     read *= readability(model.embedder, search.analysis.parsed.text)
     known = languages_of(model.embedder)
     foreign = known and search.analysis.language not in known

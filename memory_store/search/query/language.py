@@ -132,8 +132,8 @@ def parse(request: SearchRequest) -> ParsedQuery:
     if variants or intent:
         parsed = replace(parsed, variants=tuple(variants), intent=" ".join(intent) or None)
     wordless = is_delimited(request.query.strip()) and resolve_mode(request) == "literal"
-    asks = parsed.words or parsed.variants or parsed.has_filters or request.asks_without_words
-    if not (asks or wordless):
+    lists = not parsed.text and (parsed.has_filters or request.asks_without_words)
+    if not (parsed.words or parsed.variants or lists or wordless):
         raise BadInputError(LEFT_OUT if parsed.excluded else NO_WORD, parameter="q")
     return parsed
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, repeat
 from typing import TYPE_CHECKING, Any, Protocol
@@ -64,6 +65,10 @@ class Pattern(Protocol):
         """What marks in parts of a memory what it has matched there."""
         ...
 
+    def unread(self) -> str:
+        """Why memories were not compared with it; empty where all were."""
+        ...
+
 
 class PatternMarker:
     """Marks what a pattern matches (see :class:`memory_store.search.answer.previews.Marker`)."""
@@ -112,6 +117,9 @@ class Expression:
     def marker(self, matches: Sequence[Match]) -> PatternMarker:
         return self._marker
 
+    def unread(self) -> str:
+        return ""
+
 
 class Structure:
     """Code with holes, as ast-grep reads it; ``language`` is the one it is in (``None``: that of
@@ -129,10 +137,11 @@ class Structure:
         _refuse_long(query)
         self._pattern: StructuralPattern = StructuralPattern(query.strip())
         self._language = None if language is None else known_language(language)
+        self._languages = LANGUAGES if self._language is None else (self._language,)
+        self._unread = Counter[str]()  # language → files
         self._refuse_unclosed()
-        read = [one for one in LANGUAGES if self._language in (None, one)]
-        if not any(map(self._pattern.reads, read)):
-            raise BadInputError(f"q: this pattern cannot be read {self._why_unread()}", "q")
+        if not any(map(self._pattern.reads, self._languages)):
+            raise BadInputError(f"q: {self._why_unread(self._language)}", "q")
         words = words_of(literal_part(query))
         self.needed = Needs(frozenset(word.text for word in words))
 
@@ -142,7 +151,10 @@ class Structure:
         if base_type(memory.type) != CODE:
             return None
         language = str(memory.metadata.get("language", ""))
-        if self._language not in (None, language):
+        if language not in self._languages:
+            return None
+        if not self._pattern.reads(language):
+            self._unread[language] += 1
             return None
         nodes = self._pattern.matches(memory.text, language, most)
         places = [(one.start, one.end) for one in nodes]
@@ -163,7 +175,14 @@ class Structure:
                 "q",
             )
 
-    def _why_unread(self) -> str:
+    def unread(self) -> str:
+        if not self._unread:
+            return ""
+        ((language, files),) = self._unread.most_common(1)
+        many = f"{files:,} {'file was' if files == 1 else 'files were'} not compared"
+        return f"{many}: {self._why_unread(language)}"
+
+    def _why_unread(self, language: str | None) -> str:
         """In what it cannot be read, from where on, and what would work."""
         from memory_store.code.patterns import STRICT
 
@@ -171,13 +190,13 @@ class Structure:
             "write code with $NAME for one part and $$$NAME for any number of them, as in "
             "except $E: $$$BODY"
         )
-        if self._language is None:
-            return f"as code of any language; {how}"
-        fault = self._pattern.first_fault(self._language)
+        if language is None:
+            return f"this pattern cannot be read as code of any language; {how}"
+        fault = self._pattern.first_fault(language)
         where = f", from line {fault[0]}, column {fault[1]} on" if fault else ""
         others = [one for one in STRICT if self._pattern.reads(one)]
         can = f"; it can be as {', '.join(others[:MOST_NAMED])}" if others else f"; {how}"
-        return f"as {self._language}{where}{can}"
+        return f"this pattern cannot be read as {language}{where}{can}"
 
     def marker(self, matches: Sequence[Match]) -> TextMarker:
         return TextMarker([one.text for one in matches[:MOST_MATCHES]])

@@ -13,7 +13,8 @@ random letters are too often one edit from some word. Quoted words, numbers, abb
 words and names of code are left as they are, and so is a word of a dictionary, of a language that
 is usual in the searched collections, or of English: that no note says *gift* does not make it a
 slip for *lift*. A word of a language that they do not have finds similar ones: *Normandía* finds
-*Normandy*.
+*Normandy*. What differs by accents alone is no slip but another way to type the word, *cafe* for
+*café*: in some languages its stem is another one without them.
 
 What is no slip may be two held words in one (*sparekey*, *Hochdruckmotor*), or part of a held one
 (*Kuchen* in *Apfelkuchen*). Those are looked up instead. Of all ways to cut a word in two that one
@@ -45,7 +46,7 @@ from memory_store.search.context import SearchContext
 from memory_store.search.query.language import ParsedQuery, is_symbol_like
 from memory_store.text.canonical import folded
 from memory_store.text.spelling import is_spelled
-from memory_store.text.tokens import is_stop_word
+from memory_store.text.tokens import is_stop_word, without_accents
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 SHORTEST = 4  # letters of a word that is corrected: among three, most words are near to another
 TWO_EDITS = 8  # letters from which two edits are one slip
 INFLECTED = 6  # letters of a word of which another form may be held
+MOST_ACCENTS = 3  # of a word that is typed without them
 MOST_CORRECTED = 8  # words of a query: a text that was pasted is not full of slips
 
 SHORTEST_PART = 4  # letters of a part of a compound
@@ -137,6 +139,9 @@ class _Words(Struct, frozen=True):
         """A slip's word, else the two that were run together or are in a compound, else compounds
         with the word. A word of a dictionary is a compound only where its language has them."""
         plain, known = folded(word), {"en", *self.usual}
+        accented = _but_for_accents(plain, self.lexicons)
+        if accented is not None:
+            return Instead(accented, meant=True)
         languages = dict.fromkeys((self.language, *self.usual))
         compounding = next((one for one in languages if one in COMPOUNDING), None)
         foreign = compounding != self.language and _is_word(word, known - COMPOUNDING)
@@ -266,6 +271,17 @@ def nearest(word: str, lexicons: Sequence[tuple[Part, Lexicon]]) -> str | None:
                 distances[other] = int(distance)
                 held[other] += count
     return min(held, key=lambda one: (distances[one], -held[one], one), default=None)
+
+
+def _but_for_accents(word: str, lexicons: Sequence[tuple[Part, Lexicon]]) -> str | None:
+    """The word that most living memories hold among those that differ from one by accents alone."""
+    bare, held = without_accents(word), Counter[str]()
+    for part, lexicon in lexicons:
+        for place in lexicon.may_be_near(word.encode("utf-8", "replace"), MOST_ACCENTS).tolist():
+            other = lexicon.words[place].decode("utf-8", "replace")
+            if other != word and without_accents(other) == bare:
+                held[other] += lexicon.counts(place, place + 1, part.alive).item()
+    return max(+held, key=lambda one: (held[one], one), default=None)
 
 
 def words_beginning(

@@ -125,7 +125,13 @@ def _unlocked(path: Path) -> FileAccess:
 
 
 def _usual(path: Path) -> FileAccess:
-    return WRITABLE if os.access(path, os.W_OK) else FileAccess(_cause(path), "mode=ro")
+    """Where the log was begun while the file was read-only, its files still are."""
+    if not os.access(path, os.W_OK):
+        return FileAccess(_cause(path), "mode=ro")
+    for name in (f"{path.name}-shm", f"{path.name}-wal"):
+        if os.path.exists(path.with_name(name)) and not os.access(path.with_name(name), os.W_OK):
+            return FileAccess(f"{name} beside it is read-only", "mode=ro")
+    return WRITABLE
 
 
 def _without_writing(path: Path, usual: FileAccess) -> FileAccess:
