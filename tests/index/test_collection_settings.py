@@ -102,6 +102,22 @@ class TestTwoModels:
         assert fuse.details["read"]["vector"] < fuse.details["read"]["vector (2)"]
         assert "as far as its model reads the language" in str(stage_words(fuse).figures)
 
+    def test_what_one_model_hardly_reads_is_as_probable_beside_what_another_reads(
+        self, make_store: Callable[..., MemoryStore], second_model: Path, tmp_path: Path
+    ) -> None:
+        english = build_tiny_embedder(tmp_path / "tiny-minilm-en")
+        store = make_store("languages.db", embedder=str(english))
+        store.add("Die Miete für das Büro ist im Mai fällig, sagt der Vermieter.")
+        store.collections.create("arbeit", embedder=str(second_model))
+        others = [f"Der Garten braucht im Sommer {n} Kannen Wasser." for n in range(2, 32)]
+        store.add_many(MemoryDraft(text) for text in others)
+        store.add_many(MemoryDraft(text, collection="arbeit") for text in others)
+        query = "Wann ist die Miete für das Büro fällig?"
+        (alone,) = store.search(query, collection="personal", limit=1).rows
+        (beside,) = store.search(query, limit=1).rows
+        assert beside.id == alone.id
+        assert beside.score == pytest.approx(alone.score, abs=0.05)
+
     def test_a_missing_model_costs_its_collection_s_vectors_alone(
         self, two_models: MemoryStore, copied_model: Path, key_file: Path, tiny_model: Path
     ) -> None:

@@ -99,7 +99,10 @@ def test_a_memory_in_a_language_that_the_model_does_not_read_is_found_by_its_wor
     foreign = store.add(f"{RUSSIAN[1]} car").id
     english = [store.add(text).id for text in ("The house is white.", "The doctor is in town.")]
     assert [row.id for row in store.search("car").rows][:1] == [foreign]
-    assert foreign not in [row.id for row in store.search("automobile").rows]
+    answer = store.search("automobile", why=foreign)
+    assert foreign not in [row.id for row in answer.rows]
+    assert answer.why is not None
+    assert "does not read the query, or the language of this memory" in str(answer.why.reason)
     assert {row.id for row in store.search("dwelling physician").rows} == {*english}
 
 

@@ -219,8 +219,9 @@ def _leg_sentence(place: LegPlace) -> str:
     if place.rank is None:
         return f"{leg}: {place.because}"
     figures = f"{_ON_WHAT[place.leg]} {place.score:.3g}"
-    if place.rank <= place.taken:
-        return f"{leg}: place {place.rank} ({figures})"
+    if place.rank <= place.taken:  # by a vector that counts for nothing
+        unread = "but its model does not read the query, or the language of this memory"
+        return f"{leg}: place {place.rank} ({figures}), {unread}"
     return (
         f"{leg}: place {place.rank} ({figures}), and the first {place.taken} are taken "
         f"(the last has {place.last_score:.3g})"

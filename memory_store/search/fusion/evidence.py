@@ -224,14 +224,18 @@ def _by_meaning(
 
 
 def _read(model: QueryModel, search: Search) -> float:
-    """How well the model reads the collections' languages and the query (0-1).
+    """How well the model reads the query, and the collections' languages but for those that it does
+    not read at all, which it compares with nothing (0-1).
 
     A language that it reads by its letters alone, being made for others, counts by the recipe.
     """
     languages: Counter[str] = Counter()
     for collection in model.scope.collections:
         languages.update(search.snapshot.languages_in(collection))
-    read = readability_in(model.embedder, languages)
+    compared = {one: n for one, n in languages.items() if reads(model.embedder, one)}
+    if not compared:
+        return 0.0
+    read = readability_in(model.embedder, compared)
     read *= readability(model.embedder, search.analysis.parsed.text)
     known = languages_of(model.embedder)
     foreign = known and search.analysis.language not in known

@@ -110,7 +110,7 @@ def weighable(found: Evidence) -> NDArray[np.float64]:
     share that a memory holds counts for less.
     """
     features = found.features.copy()
-    features[:, FEATURES.index(HELD)] *= HELD_ALONE + (1.0 - HELD_ALONE) * found.best_read
+    features[:, FEATURES.index(HELD)] *= HELD_ALONE + (1.0 - HELD_ALONE) * _read(found)
     return features
 
 
@@ -127,7 +127,7 @@ def constants(found: Evidence) -> NDArray[np.float64]:
 def leads(found: Evidence) -> NDArray[np.float64]:
     """float64 [n]: what it counts how far each candidate is ahead of the others."""
     numbers = numbers_of(found)
-    worth = numbers.ahead + numbers.unread_ahead * (1.0 - found.best_read)
+    worth = numbers.ahead + numbers.unread_ahead * (1.0 - _read(found))
     return worth * ahead(weighable(found) @ column(numbers.weights))
 
 
@@ -141,7 +141,12 @@ def ahead(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
+def _read(found: Evidence) -> NDArray[np.float64]:
+    """float64 [n]: how well the model that compared each reads; the best one where none did."""
+    return np.array([found.best_read, *found.read])[found.compared_by]
+
+
 def _unread(found: Evidence) -> NDArray[np.float64]:
     """float64 [n]: how little vectors say of each (0-1). Of a candidate that no vector was compared
     with they say nothing, whatever they say of others."""
-    return 1.0 - np.where(found.compared_by > 0, found.best_read, 0.0)
+    return 1.0 - np.where(found.compared_by > 0, _read(found), 0.0)
