@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from email.message import EmailMessage
 from pathlib import Path
 
@@ -9,8 +10,11 @@ import pytest
 
 from memory_store.actions.export import NDJSON_NAME, export_markdown, export_ndjson_folder
 from memory_store.errors import LockedError, NotFoundError
+from memory_store.index.kinds import KINDS
+from memory_store.index.names import NAMES, Named
 from memory_store.records import MemoryDraft, MemoryLinks
 from memory_store.scopes import Scope
+from memory_store.session.entries import RECORDS
 from memory_store.store import MemoryStore
 
 VAULT = {
@@ -54,6 +58,42 @@ def test_links_lead_both_ways_with_the_sentence_around(linked: MemoryStore) -> N
     rent = linked.links("flat/Rent.md")
     assert back(rent) == {"Home": "See Lease and the rent.", "Lease": "It names the rent twice."}
     assert linked.links("old/deep/Lease.md").back == []
+
+
+def test_what_links_where_is_known_without_opening_memories(linked: MemoryStore) -> None:
+    home = linked.get("Home.md").id
+    before = Counter(linked.decrypted)
+    linked._opened.vault.link_graph()
+    assert linked.find_id("old/deep/lease.md") != linked.find_id("Rent") != home
+    assert Counter(linked.decrypted) == before
+
+
+def test_a_vault_of_before_names_were_kept_links_as_others_do(
+    store: MemoryStore, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        before.delitem(KINDS, NAMES.name)
+        before.delitem(RECORDS, NAMES.name)
+        store.import_paths([notes], embed=False)
+    test_links_lead_both_ways_with_the_sentence_around(store)
+    store.add("See [[Lease]]", title="Later")
+    assert [one.title for one in store.links("Later").out] == ["Lease"]
+    assert store.verify(full=True)["failures"] == []
+    store.reindex()
+    test_what_links_where_is_known_without_opening_memories(store)
+    test_links_lead_both_ways_with_the_sentence_around(store)
+
+
+def test_verify_says_which_memory_is_called_otherwise_than_it_says(
+    linked: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as wrong:
+        wrong.setitem(RECORDS, NAMES.name, lambda one, how: Named("Harbour", links=how.links))
+        memory = linked.add("Nothing of that kind", title="Sauna")
+    assert linked.find_id("Harbour") == memory.id
+    (failure,) = linked.verify()["failures"]
+    assert memory.id in failure
+    assert "names" in failure
 
 
 def test_a_note_that_appears_or_is_renamed_later_is_found(linked: MemoryStore, notes: Path) -> None:

@@ -19,7 +19,7 @@ from memory_store.actions.action import Opened
 from memory_store.actions.reads import open_all, shown
 from memory_store.records import Linked, Memory, base_type
 from memory_store.records.links import MENTION
-from memory_store.session.link_graph import aliases
+from memory_store.session.names import aliases
 from memory_store.text.identifiers import CODE
 from memory_store.text.links import WIKI_LINK, sentence
 from memory_store.text.tokens import is_stop_word

@@ -34,7 +34,7 @@ from memory_store.errors import (
     TamperedError,
 )
 from memory_store.index.snapshot import Filters, Mask, Snapshot
-from memory_store.index.topics import carriers, with_topic_or_below
+from memory_store.index.topics import carriers, topic_counts, with_topic_or_below
 from memory_store.records import (
     STATUSES,
     Memory,
@@ -44,11 +44,11 @@ from memory_store.records import (
     check_types,
     several,
 )
+from memory_store.session.names import names_in
 from memory_store.session.opened_vault import OpenVault
-from memory_store.text.canonical import normalise_topic
+from memory_store.text.canonical import normalise_topic, whole_characters
 from memory_store.vault import originals, trash
 from memory_store.vault.audit_events import READ
-from memory_store.vault.heads import count_topics, find_by_ref, read_refs
 from memory_store.vault.keyring import CollectionKeys
 from memory_store.vault.rows import (
     Known,
@@ -63,6 +63,7 @@ from memory_store.vault.storage import Storage
 from memory_store.vault.storage.damage import vault_faults
 from memory_store.vault.storage.memories import MemoryRow
 from memory_store.vault.storage.server import is_on_server
+from memory_store.vault.storage.table import parts
 from memory_store.vault.topic_hashes import asked_epoch
 
 AT_ONCE = 64  # memories that are open at a time where all are asked for
@@ -85,13 +86,41 @@ def resolve(vault: OpenVault, given: str, *, refs: bool = True) -> str:
         missing = error
     if refs:
         try:
-            with vault.moment() as (storage, known):
-                return find_by_ref(storage, vault.keyring, given, known)
+            return _find_by_name(vault, given)
         except NotFoundError as error:
             missing = error
     with vault.reader().reading() as storage:
         gone = trash.find_deleted(storage, vault.keyring, given, by_words=refs)
     raise DeletedError(gone.memory, gone.time) if gone is not None else missing
+
+
+def _find_by_name(vault: OpenVault, ref: str) -> str:
+    """The id of the one memory of that ref; else of that title, or whose file is called so; else,
+    whatever the case of its letters.
+
+    Raises NotFoundError, BadInputError for several.
+    """
+    matches, called, alike = [], [], []
+    ref = whole_characters(ref)
+    folded = ref.strip().casefold()
+    for memory, one in names_in(vault, vault.keyring.readable()):
+        if ref and ref == one.ref:
+            matches.append(memory)
+            continue
+        names = one.title, one.ref.rpartition("/")[2]
+        if ref and ref in names:
+            called.append(memory)
+        elif folded and folded in (name.casefold() for name in (*names, one.ref)):
+            alike.append(memory)
+    found = matches or called or alike
+    if not found:
+        raise NotFoundError(
+            f"no memory {ref!r}; name one by its id, its path as imported, or its title"
+        )
+    if len(found) > 1:
+        what = "have the ref" if matches else "are called"
+        raise BadInputError(f"{len(found)} memories {what} {ref!r}; use an id", "id")
+    return found[0]
 
 
 def open_all(
@@ -469,16 +498,15 @@ def _behind(snapshot: Snapshot, created: str, memory_id: str) -> Mask:
 
 @action(None, writes=False)
 def references(opened: Opened) -> list[Reference]:
-    """Every memory's id, ref and content, for evaluation. Opens every head, no body."""
+    """Every memory's id, ref and content, for evaluation."""
     vault = opened.vault
     snapshot = vault.snapshot()
-    with vault.moment() as (storage, known):
-        refs = read_refs(storage, vault.keyring, set(vault.keyring.readable()), known)
+    refs = {memory: one.ref for memory, one in names_in(vault, vault.keyring.readable())}
     contents: dict[bytes, int] = {}
     return [
         Reference(
             memory := snapshot.id(int(ordinal)),
-            refs.get(memory),
+            refs.get(memory) or None,
             contents.setdefault(snapshot.content_tags[ordinal].tobytes(), len(contents)),
         )
         for ordinal in snapshot.alive.nonzero()[0]
@@ -505,11 +533,19 @@ collections may be missed; those that are listed have their true number."""
 
 @action(None, writes=False)
 def topics(opened: Opened, *, collection: str | Sequence[str] = ()) -> dict[str, int]:
-    """Topic → how many memories carry it, most frequent first. Opens every head, no body."""
+    """Topic → how many memories carry it, most frequent first, in a spelling that one of them has.
+    Opens at most a head for each topic, no body."""
     vault = opened.vault
-    wanted = collection_ids(vault, several(collection)) or vault.keyring.readable()
-    with vault.moment() as (storage, known):
-        return count_topics(storage, vault.keyring, set(wanted), known)
+    wanted = set(collection_ids(vault, several(collection)) or vault.keyring.readable())
+    with vault.moment(counted=True) as (_, known):
+        snapshot, openable = known.snapshot, wanted & set(vault.keyring.openable())
+        seen = snapshot.visible(openable)
+        spellings = _spellings(vault, snapshot, seen, snapshot.size)
+        blinders = {one: vault.keyring.of(one).blinder for one in openable}
+    group = {one: [*map(blinder.topic, spellings)] for one, blinder in blinders.items()}
+    counts = zip(spellings, topic_counts(snapshot, group, seen), strict=True)
+    ranked = sorted(counts, key=lambda item: (-item[1], item[0]))
+    return {spellings[topic]: count for topic, count in ranked}
 
 
 @action(None, writes=False)
@@ -521,17 +557,23 @@ def frequent_topics(opened: Opened, most: int = 10) -> dict[str, int]:
     vault = opened.vault
     snapshot, openable = vault.snapshot(), set(vault.keyring.openable())
     seen = snapshot.visible(openable)
-    spellings: dict[str, str] = {}
-    for head in open_heads(vault, snapshot.ids(carriers(snapshot, seen, NAMED))).values():
-        for topic in head.topics.values():
-            spellings.setdefault(normalise_topic(topic), topic)
     blinders = {one: vault.keyring.of(one).blinder for one in openable}
     counts = {}
-    for topic, shown in spellings.items():
+    for topic, shown in _spellings(vault, snapshot, seen, NAMED).items():
         group = {one: [blinder.topic(topic)] for one, blinder in blinders.items()}
         counts[shown] = int(np.count_nonzero(with_topic_or_below(snapshot, group) & seen))
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return dict(ranked[:most])
+
+
+def _spellings(vault: OpenVault, snapshot: Snapshot, seen: Mask, most: int) -> dict[str, str]:
+    """Topics, normalised → as they were written: the ``most`` frequent ones of each collection."""
+    found: dict[str, str] = {}
+    for some in parts(carriers(snapshot, seen, most)):
+        for head in open_heads(vault, snapshot.ids(some)).values():
+            for topic in head.topics.values():
+                found.setdefault(normalise_topic(topic), topic)
+    return found
 
 
 @action(None, writes=False)

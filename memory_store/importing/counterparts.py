@@ -1,8 +1,8 @@
 """Finds the memories that an upload would copy: the same files, imported from a folder before.
 
-Boundary: opens the head of every memory of one collection, for a caller who may read them;
-no body. Texts are compared by their keyed tags. To a caller who may not read, a counterpart would
-confirm a guess.
+Boundary: reads the names of every memory of one collection, and opens the heads of those that may
+be the same, for a caller who may read them; no body. Texts are compared by their keyed tags. To a
+caller who may not read, a counterpart would confirm a guess.
 
 A server does not know where an uploaded folder lies on a disk, so an upload is a source of its own,
 and its records have other origins. What is the same is recognised by the end of its path.
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from pathlib import PurePosixPath
-from typing import Any
 
 from msgspec import Struct
 
@@ -21,10 +20,10 @@ from memory_store.importing.drafts import memory_from_draft
 from memory_store.importing.readers import reader_of
 from memory_store.importing.source_file import SourceFile
 from memory_store.records import Memory, MemoryDraft, base_type
+from memory_store.session.names import names_in
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
-from memory_store.vault.heads import heads_of
-from memory_store.vault.rows import Origin, content_tag, read_origins
+from memory_store.vault.rows import Origin, content_tag, open_head, read_origins
 from memory_store.vault.sources import UPLOADED
 
 COMPARED = ("title", "valid_from", "valid_to", "metadata")
@@ -47,8 +46,9 @@ class Counterpart(Struct, frozen=True):
 
 class _Place(Struct, frozen=True):
     memory: str
+    source: str
+    ref: str
     parts: Parts
-    head: dict[str, Any]
 
 
 class Counterparts:
@@ -59,12 +59,10 @@ class Counterparts:
         self._collection = collection
         self._taken: set[str] = set()
         self._places: dict[str, list[_Place]] = defaultdict(list)
-        with vault.moment() as (storage, known):
-            for memory, head in heads_of(storage, vault.keyring, [collection], known):
-                source, ref = head["source"], head["ref"]
-                if source and ref and not source.startswith(UPLOADED):
-                    parts = (*_parts(source), *_parts(ref))
-                    self._places[parts[-1]].append(_Place(memory, parts, head))
+        for memory, named in names_in(vault, [collection]):
+            if named.source and named.ref and not named.source.startswith(UPLOADED):
+                parts = (*_parts(named.source), *_parts(named.ref))
+                self._places[parts[-1]].append(_Place(memory, named.source, named.ref, parts))
 
     def find(self, file: SourceFile, draft: MemoryDraft) -> Counterpart | None:
         """The memory of the same file, each at most once.
@@ -83,7 +81,7 @@ class Counterparts:
         for place in self._places.get(((*below, *row) or ("",))[-1], ()):
             if place.memory in self._taken:
                 continue
-            if _ends(place.parts, (*below, *row)) and self._says(place.head, wanted):
+            if _ends(place.parts, (*below, *row)) and self._says(place.memory, wanted):
                 return self._take(place, same=True)
             if len(named) > 1 and _ends(place.parts, (*named, *row)):
                 different = different or place
@@ -94,10 +92,15 @@ class Counterparts:
         here = (place.memory, self._collection)
         found = read_origins(self._vault.reader(), self._vault.keyring, [here])
         origin = found.get(place.memory, Origin())
-        return Counterpart(place.memory, place.head["source"], place.head["ref"], origin, same)
+        return Counterpart(place.memory, place.source, place.ref, origin, same)
 
-    def _says(self, head: dict[str, Any], wanted: Memory) -> bool:
+    def _says(self, memory: str, wanted: Memory) -> bool:
         """Whether a memory says all of an upload; it may be completed, and have more topics."""
+        with self._vault.moment() as (storage, known):
+            row = storage.memories.rows([memory]).get(memory)
+            if row is None:
+                return False
+            head = open_head(self._vault.keyring, row, known)
         if any(head[name] != getattr(wanted, name) for name in COMPARED):
             return False
         if base_type(head["type"]) != base_type(wanted.type):

@@ -14,12 +14,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, msgpack
+from msgspec.structs import replace
 
 from memory_store.code.facts import EARLIER
 from memory_store.errors import ModelError, NotFoundError
 from memory_store.index.columns import Array
 from memory_store.index.layout import Segment
+from memory_store.index.names import NAMES, Named
 from memory_store.index.segment import IndexEntry, TermCounts
 from memory_store.index.snapshot import Part, Snapshot
 from memory_store.index.topics import topic_keys
@@ -123,6 +125,8 @@ class EntryChecks:
                 found.append("words")
             if held.differs_in_trigrams(row, made[0]):
                 found.append("trigrams")
+            if held.differs_in_names(row, made[0]):
+                found.append("names")
             if ordinal in self._embedded and self._vectors_differ(ordinal, memory):
                 found.append("vectors")
         return found
@@ -189,6 +193,15 @@ class _PartOfChosen:
             return False
         (hashes,) = self._of(row, self._stretches)
         return bool(hashes != record_of(entry.extras[TRIGRAMS.name]).tolist())
+
+    def differs_in_names(self, row: int, entry: IndexEntry) -> bool:
+        """Whether one of those rows is called otherwise than an entry."""
+        extra = self._segment.extra(NAMES.name)
+        held = NAMES.record(extra, row) if extra is not None else None
+        if held is None:
+            return False
+        made = msgpack.decode(entry.extras[NAMES.name], type=Named)
+        return held != replace(made, links=held.links)  # as links were read when it was written
 
     @cached_property
     def _trigrams(self) -> Trigrams | None:

@@ -19,12 +19,14 @@ from msgspec import Raw, Struct, msgpack
 
 from memory_store.crypto.blinding import Blinder
 from memory_store.index.lexicon import LEXICON, Spelled
+from memory_store.index.names import NAMES
 from memory_store.index.outlines import OUTLINES
 from memory_store.index.places import PLACES, place_in
 from memory_store.index.segment import Hashes, IndexEntry, TermCounts
 from memory_store.index.topic_parents import TOPIC_PARENTS, TopicParents, parents
 from memory_store.index.trigrams import TRIGRAMS, Grams
 from memory_store.records import Memory, base_type
+from memory_store.session.names import names_of_memory
 from memory_store.session.outlines import outline_of
 from memory_store.session.source_parts import (
     PartsOf,
@@ -60,15 +62,18 @@ REMEMBERED = 200_000  # words of one kind, about 30 MB, in an import; then it be
 TITLE_TOKENS = 32  # of a window's budget at most; longer titles are cut in front of the text
 
 Vectors = npt.NDArray[np.float32]
+Links = Mapping[str, Sequence[str]]
+"""The targets of the links of a memory, by how they are written."""
 
 
 class Analysed(Struct, frozen=True):
-    """How a memory is analysed: by the words that it ``spelled``, and as ``source``, where it is
-    code."""
+    """How a memory is analysed: by the words that it ``spelled``, as ``source``, where it is code,
+    and with the targets of its ``links``."""
 
     spelled: Sequence[str]
     blinder: Blinder
     source: SourceParts | None = None
+    links: Links = {}
 
 
 def _outline(memory: Memory, analysed: Analysed) -> Struct | Raw:
@@ -90,6 +95,7 @@ Record = Callable[[Memory, Analysed], Struct | Raw]
 """Makes a kind's record of a memory, blinded where it can be; or gives it as it is encoded."""
 RECORDS: dict[str, Record] = {
     LEXICON.name: lambda _, analysed: Spelled([*analysed.spelled]),
+    NAMES.name: lambda memory, analysed: names_of_memory(memory, analysed.links),
     OUTLINES.name: _outline,
     PLACES.name: lambda memory, _: place_in(memory.source, memory.ref),
     TOPIC_PARENTS.name: _topic_parents,
@@ -111,6 +117,7 @@ class Indexable(Struct, frozen=True):
     memory: Memory
     content_tag: bytes
     topics: tuple[bytes, ...]
+    links: Links = {}
 
 
 class Making(Struct, frozen=True):
@@ -126,10 +133,11 @@ class Making(Struct, frozen=True):
     language: str = "en"
 
 
-def indexable(keyring: Keyring, memory: Memory) -> Indexable:
+def indexable(keyring: Keyring, memory: Memory, links: Links | None = None) -> Indexable:
     """A memory with the tags that its keys give its content and topics."""
     tag = content_tag(keyring.of(VAULT_SCOPE), memory.title, memory.text)
-    return Indexable(memory, tag, tuple(topic_tags(keyring.of(memory.collection), memory.topics)))
+    topics = topic_tags(keyring.of(memory.collection), memory.topics)
+    return Indexable(memory, tag, tuple(topics), links or {})
 
 
 def is_source(memory: Memory) -> bool:
@@ -371,7 +379,10 @@ def _entry(
     for kind, facts in source.facts.items() if source is not None else ():
         if kinds is None or kind in kinds:
             body = body.and_once(hashes.of(facts, kind))  # no words: of no length
-    whole, analysed = whole_memory(memory), Analysed(spelled, hashes.blinder, source)
+    whole, analysed = (
+        whole_memory(memory),
+        Analysed(spelled, hashes.blinder, source, item.links),
+    )
     return IndexEntry(
         memory_id=memory.id,
         version=memory.version,

@@ -115,12 +115,17 @@ class Indexer:
         keyring, prepared = self._vault.keyring, dict[str, IndexEntry]()
         collections = dict.fromkeys(memory.collection for memory, _ in batch)
         self.begin([memory for memory, _ in batch])
+        links = {memory.id: link_targets(memory) for memory, _ in batch}
         for collection in collections:
-            items = [indexable(keyring, one) for one, _ in batch if one.collection == collection]
+            items = [
+                indexable(keyring, one, links[one.id])
+                for one, _ in batch
+                if one.collection == collection
+            ]
             entries = self._entries(collection, items, self._making(collection)[0])
             prepared |= {entry.memory_id: entry for entry in entries}
         return [
-            Prepared(memory, origin, prepared[memory.id], link_targets(memory))
+            Prepared(memory, origin, prepared[memory.id], links[memory.id])
             for memory, origin in batch
         ]
 

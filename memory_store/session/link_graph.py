@@ -1,6 +1,6 @@
-"""Which memory links to which: worked out in memory from the sealed heads, when it is first asked.
+"""Which memory links to which: worked out in memory from their names, when it is first asked.
 
-Boundary: opens the heads of memories that are new or changed since it was last asked, of those
+Boundary: reads the names of memories that are new or changed since it was last asked, of those
 collections alone that the caller may open. What it keeps until the lock are ids and numbers that
 stand for names, no title, path or text.
 
@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from memory_store.index.names import Named
 from memory_store.records.links import PARENT, SUPERSEDES
+from memory_store.session.names import KINDS, names_among
 from memory_store.text.link_names import (
     ATTACHMENT,
-    MARKDOWN,
     REPLY,
     WIKI,
     Names,
@@ -31,16 +32,12 @@ from memory_store.text.link_names import (
     keys_of_reply,
     names_of,
 )
-from memory_store.vault.rows import open_head
 
 if TYPE_CHECKING:
     from memory_store.session.opened_vault import OpenVault
 
 MOST_GRAPHS = 16  # of different collections, such as those of the members of a server
-READ_AT_ONCE = 256  # heads
-ALIASES = ("aliases", "alias")
-MESSAGE_ID, REPLY_TO, ATTACHED_TO = "message_id", "reply_to", "attached_to"
-KINDS = (WIKI, MARKDOWN)
+SPARE = 256  # memories that may be gone before any of them is forgotten
 
 Asked = tuple[str, tuple[int, ...]]
 """The kind of a link, and the names that it asks for."""
@@ -62,10 +59,11 @@ class LinkGraph:
 
     def __init__(self, noted: Mapping[str, _Noted]) -> None:
         self._noted = noted
-        self._named: dict[int, _Namesakes] = defaultdict(_Namesakes)
+        self._called: dict[int, list[str]] = defaultdict(list)
+        self._namesakes: dict[int, _Namesakes] = {}
         for memory, one in noted.items():
             for key in one.names.keys:
-                self._named[key].add(memory, one)
+                self._called[key].append(memory)
         self.outgoing: dict[str, tuple[tuple[str, str], ...]] = {}
         incoming: dict[str, list[tuple[str, str]]] = defaultdict(list)
         for memory, one in noted.items():
@@ -95,8 +93,15 @@ class LinkGraph:
         return self._found(one, keys) if one is not None else None
 
     def _found(self, one: _Noted, asked: Sequence[int]) -> str | None:
-        found = next((key for key in asked if key in self._named), None)
-        return None if found is None else self._named[found].nearest(one)
+        key = next((key for key in asked if key in self._called), None)
+        if key is None:
+            return None
+        called = self._called[key]
+        if len(called) == 1:
+            return called[0]
+        if key not in self._namesakes:
+            self._namesakes[key] = _Namesakes((each, self._noted[each]) for each in called)
+        return self._namesakes[key].nearest(one)
 
 
 _Where = tuple[int | None, str | None, int | None]
@@ -110,16 +115,15 @@ class _Namesakes:
     link, then of the shortest path. It is looked up, however many there are.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, called: Iterable[tuple[str, _Noted]]) -> None:
         self._best: dict[_Where, tuple[int, str]] = {}
-
-    def add(self, memory: str, one: _Noted) -> None:
-        source, collection, place = one.names.source, one.collection, (one.names.depth, memory)
-        for folder in (None, *one.names.folders):  # whose names begin with the source
+        for memory, one in called:
+            source, collection, place = one.names.source, one.collection, (one.names.depth, memory)
+            for folder in (None, *one.names.folders):  # whose names begin with the source
+                for within in (collection, None):
+                    self._take((source, within, folder), place)
             for within in (collection, None):
-                self._take((source, within, folder), place)
-        for within in (collection, None):
-            self._take((None, within, None), place)
+                self._take((None, within, None), place)
 
     def _take(self, where: _Where, place: tuple[int, str]) -> None:
         self._best[where] = min(place, self._best.get(where, place))
@@ -143,29 +147,26 @@ class LinkGraphs:
 
     def of(self, vault: OpenVault) -> LinkGraph:
         """The graph of the collections that this view of the vault opens."""
-        with self._lock, vault.moment() as (storage, known):
+        with self._lock, vault.moment() as (_, known):
             openable = frozenset(vault.keyring.openable())
             held = self._graphs.get(openable)
             if held is not None and held[0] is known.snapshot:
                 self._graphs.move_to_end(openable)
                 return held[1]
             snapshot = known.snapshot
-            ordinals = snapshot.visible(openable).nonzero()[0]
+            wanted = snapshot.visible(openable).copy()
+            ordinals = wanted.nonzero()[0]
             ids = snapshot.ids(ordinals)
             versions, tags = snapshot.versions[ordinals].tolist(), snapshot.row_tags()
             # an id may be of another memory by now, of the same version
-            rows_of = {one: (n, tags.get(one)) for one, n in zip(ids, versions, strict=True)}
-            wanted = [
-                one
-                for one in ids
-                if (kept := self._noted.get(one)) is None or kept.of != rows_of[one]
-            ]
-            for start in range(0, len(wanted), READ_AT_ONCE):
-                rows = storage.memories.rows(wanted[start : start + READ_AT_ONCE])
-                for row in rows.values():
-                    if row.collection in openable:
-                        head = open_head(vault.keyring, row, known)
-                        self._noted[row.id] = _noted(rows_of[row.id], row.collection, head)
+            rows_of = [(n, tags.get(one)) for one, n in zip(ids, versions, strict=True)]
+            places = dict(zip(ordinals.tolist(), zip(ids, rows_of, strict=True), strict=True))
+            for ordinal, (memory, row) in places.items():
+                kept = self._noted.get(memory)
+                wanted[ordinal] = kept is None or kept.of != row
+            for ordinal, names in names_among(vault, wanted):
+                memory, row = places[ordinal]
+                self._noted[memory] = _noted(row, snapshot.collection(ordinal), names)
             graph = LinkGraph({one: self._noted[one] for one in ids if one in self._noted})
             self._graphs[openable] = snapshot, graph
             while len(self._graphs) > MOST_GRAPHS:
@@ -174,7 +175,7 @@ class LinkGraphs:
             return graph
 
     def _forget_deleted(self, snapshot: Any) -> None:
-        if len(self._noted) > 2 * snapshot.total + READ_AT_ONCE:
+        if len(self._noted) > 2 * snapshot.total + SPARE:
             there = set(snapshot.ids(snapshot.alive.nonzero()[0]))
             self._noted = {one: kept for one, kept in self._noted.items() if one in there}
 
@@ -184,43 +185,24 @@ class LinkGraphs:
         self._graphs.clear()
 
 
-def _noted(of: tuple[int, bytes | None], collection: str, head: Mapping[str, Any]) -> _Noted:
-    source, path = head["source"] or "", head["ref"] or ""
-    written = head.get("links") or {}
+def _noted(of: tuple[int, bytes | None], collection: str, named: Named) -> _Noted:
+    source, path = named.source, named.ref
     asked = [
         (kind, keys_of_link(target, kind, source, path))
         for kind in KINDS
-        for target in _texts(written.get(kind))
+        for target in named.links.get(kind, ())
     ]
-    fields = head["metadata"]
-    if answered := _text(fields, REPLY_TO):
-        asked.append((REPLY, keys_of_reply(answered)))
-    if attached := _text(fields, ATTACHED_TO):
-        asked.append((ATTACHMENT, keys_of_attached(attached, source, path)))
-    others = [(kind, str(head[kind]).lower()) for kind in (PARENT, SUPERSEDES) if head[kind]]
-    others += [(WIKI, target.lower()) for target in _texts(written.get(WIKI)) if _is_id(target)]
-    names = names_of(source, path, [head["title"] or "", *aliases(fields)])
-    if message := _text(fields, MESSAGE_ID):
-        names = replace(names, keys=(*names.keys, key_of_message(message)))
+    if named.answers:
+        asked.append((REPLY, keys_of_reply(named.answers)))
+    if named.attached:
+        asked.append((ATTACHMENT, keys_of_attached(named.attached, source, path)))
+    given = ((PARENT, named.parent), (SUPERSEDES, named.supersedes))
+    others = [(kind, one.lower()) for kind, one in given if one]
+    others += [(WIKI, one.lower()) for one in named.links.get(WIKI, ()) if _is_id(one)]
+    names = names_of(source, path, [named.title, *named.aliases])
+    if named.message:
+        names = replace(names, keys=(*names.keys, key_of_message(named.message)))
     return _Noted(of, collection, names, tuple(asked), tuple(others))
-
-
-def aliases(metadata: Mapping[str, Any]) -> Iterable[str]:
-    """The other names that a note gives itself in its front matter."""
-    for name in ALIASES:
-        value = metadata.get(name)
-        yield from _texts([value] if isinstance(value, str) else value)
-
-
-def _texts(values: Any) -> list[str]:
-    """The texts of a list: under the collection's key any member may have written it."""
-    return [one for one in values if isinstance(one, str)] if isinstance(values, list) else []
-
-
-def _text(fields: Mapping[str, Any], name: str) -> str:
-    """A field that is a text; empty where it is none."""
-    value = fields.get(name)
-    return value.strip() if isinstance(value, str) else ""
 
 
 def _is_id(text: str) -> bool:
