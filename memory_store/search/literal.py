@@ -65,7 +65,7 @@ def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple
         if pattern.needed.nothing and plan.mode == "literal" and not options.all_:
             raise BadInputError(
                 "all: no index can narrow this pattern, for it needs no three characters in a row; "
-                "add some, as in timeout=\\d+, or give --all in a terminal to open every memory and look",
+                "add some, as in timeout=\\d+, or give --all in a terminal to try every memory",
                 parameter="all",
             )
         note.words = tuple(pattern.needed.named())
