@@ -56,9 +56,13 @@ def backup(database: Path, target: Path) -> None:
     """
     from memory_store.store import MemoryStore
 
+    if target == STANDARD_OUTPUT:
+        raise BadInputError("only a file can hold a backup: name one", "TARGET")
+    if target.is_dir() and not is_address(database):
+        target /= database.name
     size = copy_vault(database, target)
     click.echo(f"{target}: {in_units(size)}, checked")
-    if MemoryStore.device_keys(target):
+    if MemoryStore.device_keys(database):
         click.echo(NEEDS_DEVICE_KEY.format(typed_vault(database)), err=True)
 
 
@@ -117,8 +121,6 @@ def copy_vault(source: Path, target: Path) -> int:
         copied(source, target)
         return target.stat().st_size
     check_is_vault(source)
-    if target.is_dir():
-        target = target / source.name
     if target.exists():
         raise BadInputError(f"{target} exists already; a backup never overwrites", "target")
     if not target.parent.is_dir():

@@ -65,7 +65,7 @@ def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple
         if pattern.needed.nothing and plan.mode == "literal" and not options.all_:
             raise BadInputError(
                 "all: no index can narrow this pattern, for it needs no three characters in a row; "
-                "add some, as in timeout=\\d+, or give --all (all=1) to open every memory and look",
+                "add some, as in timeout=\\d+, or give --all in a terminal to try every memory",
                 parameter="all",
             )
         note.words = tuple(pattern.needed.named())
@@ -109,7 +109,7 @@ def search_by_pattern(context: SearchContext, plan: Plan, trace: Trace) -> tuple
 
 def _cut(cut: int, *, all_: bool) -> Degraded:
     many = f"{cut:,} of these {'matches' if cut == 1 else 'match'} in more places than are listed"
-    most = f"{ALL_MATCHES:,} of each are the most" if all_ else "--all (all=1) lists them"
+    most = f"{ALL_MATCHES:,} of each are the most" if all_ else "--all in a terminal lists them"
     return Degraded(Code.LIMIT, f"{many}: {most}")
 
 
@@ -118,7 +118,7 @@ def _left(left: int, *, narrowed: bool) -> Degraded:
     return Degraded(
         Code.LIMIT,
         f"{why}{left:,} more memories may match and were not tried: the next page goes on with "
-        "them, --all (all=1) tries all. Or add a word",
+        "them, --all in a terminal tries all. Or add a word",
     )
 
 

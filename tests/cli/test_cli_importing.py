@@ -181,6 +181,25 @@ def test_a_backup_opens_with_the_same_key(vault: Vault, tmp_path: Path) -> None:
     assert [p.name for p in copy.parent.iterdir() if p.suffix == ".db"] == ["copy.db"]
 
 
+def test_a_backup_into_a_folder_has_the_name_of_the_vault(vault: Vault, tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    result = run("backup", str(vault.path), str(folder))
+    copy = folder / vault.path.name
+    assert (result.exit_code, result.stdout.split(": ")[0]) == (0, str(copy)), result.stderr
+    assert [*folder.iterdir()] == [copy]  # and no files of a log
+
+
+def test_a_backup_is_not_written_to_standard_output(
+    vault: Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("backup", str(vault.path), "-")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "name one" in result.stderr
+    assert not Path("-").exists()
+
+
 def test_what_may_not_be_read_is_named_and_all_else_is_imported(
     empty_vault: Vault, notes: Path, tmp_path: Path
 ) -> None:

@@ -451,6 +451,12 @@ def test_any_script_and_any_length_fits(filled: Filled, tmp_path: Path, browser:
         arabic = page.locator(".hy-result", has_text="سقي")
         for part in (arabic.get_by_role("link", name="سقي"), arabic.locator(".hy-preview")):
             assert part.first.evaluate("part => getComputedStyle(part).direction") == "rtl"
+        arabic.get_by_role("link", name="سقي").click()
+        paragraph = page.locator(".hy-text p").first
+        style = paragraph.evaluate(
+            "one => [getComputedStyle(one).direction, getComputedStyle(one).textAlign]"
+        )
+        assert style == ["rtl", "start"]
 
 
 def test_a_map_that_is_wider_than_a_phone_says_so_and_moves_by_the_keyboard(

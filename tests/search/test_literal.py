@@ -251,7 +251,9 @@ def test_more_matches_than_are_listed_are_told_and_all_lists_them(store: MemoryS
     answer = store.search(r"/weir \d+/", mode="literal")
     assert sorted(len(row.matches) for row in answer.rows) == [1, 200]
     (said,) = answer.degraded
-    assert "1 of these matches in more places than are listed: --all (all=1) lists them" in said
+    assert (
+        "1 of these matches in more places than are listed: --all in a terminal lists them" in said
+    )
     answer = store.search(r"/weir \d+/", mode="literal", all=True)
     (found,) = (row.matches for row in answer.rows if len(row.matches) > 1)
     assert [(one.line, one.column, one.text) for one in found] == [
