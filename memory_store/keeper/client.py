@@ -308,6 +308,9 @@ class Doing:
                     self.show(pieces)
                 except BrokenPipeError:  # such as head
                     return EXIT_FAILED
+                except OSError as error:  # a full disk
+                    _write(2, f"Error: {str(error.strerror).lower()}\n".encode())
+                    return EXIT_FAILED
                 if kind == EXIT:
                     return int(data)
                 if kind == RAW:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from keeping_open import KeptOpen, by_itself, by_keeper, start, untimed
+from own_process import ended
 
 from memory_store.store import MemoryStore
 
@@ -52,6 +53,14 @@ def test_what_is_printed(
     words = [str(kept.path) if word == "DB" else word for word in words]
     assert (asked := untimed(by_keeper(capfdbinary, *words)))[0] is not None
     assert asked == untimed(by_itself(capfdbinary, *words))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here that is always full")
+def test_what_cannot_be_written_to_a_full_disk(kept: KeptOpen) -> None:
+    for here in ("", "--no-keeper"):
+        command = f"{sys.executable} -m memory_store {here} list {kept.path} > /dev/full"
+        done = ended("sh", "-c", command)
+        assert (done.returncode, done.stderr) == (1, "Error: no space left on device\n")
 
 
 def test_a_memory_as_it_was_written(
