@@ -46,6 +46,12 @@ def in_the_files(path: Path, values: list[bytes]) -> list[bytes]:
     return [value for value in values if any(value in data for data in files)]
 
 
+def in_the_file(store: MemoryStore, statement: str) -> None:
+    connection = connect(store.path)
+    connection.execute(statement)
+    connection.close()
+
+
 def damage_the_first(store: MemoryStore, cell: str) -> None:
     """Change the last byte of a cell in the oldest row."""
     connection = connect(store.path)
@@ -407,6 +413,26 @@ def test_a_damaged_row_can_be_emptied_and_keeps_no_key_from_being_replaced_then(
     store.keys.rotate()
     assert store.keys.unfinished() == []
     assert store.verify()["failures"] == []
+
+
+@pytest.mark.in_a_file
+def test_a_row_of_a_number_that_no_vault_writes_keeps_nobody_from_deleting(
+    store: MemoryStore,
+) -> None:
+    store.delete(store.add("One.").id)
+    in_the_file(store, f"update vault_trash set sequence = {2**63 - 1}")
+    store.delete(store.add("Another.").id)
+    (failure,) = store.verify()["failures"]
+    assert str(2**63 - 1) in failure
+
+
+@pytest.mark.in_a_file
+def test_a_row_of_a_collection_that_is_not_there_is_named_by_verify(store: MemoryStore) -> None:
+    store.delete(store.add("One.").id)
+    in_the_file(store, "update vault_trash set collection = 'elsewhere'")
+    (failure,) = store.verify()["failures"]
+    assert "vault_trash 1" in failure
+    assert "a collection that the vault does not have" in failure
 
 
 @pytest.mark.in_a_file

@@ -581,8 +581,7 @@ def recent_topics(opened: Opened, memories: int = 500) -> list[str]:
     """The topics of the newest so many memories, most frequent first, each in its first spelling.
     Opens their heads, no body."""
     snapshot = opened.vault.snapshot()
-    ordinals = snapshot.alive.nonzero()[0]
-    newest = ordinals[(-snapshot.created[ordinals]).argsort(kind="stable")][:memories]
+    newest = _newest_first(snapshot, snapshot.alive.nonzero()[0], memories)
     spellings: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for head in open_heads(opened.vault, snapshot.ids(newest)).values():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from memory_store.errors import BadInputError, NotFoundError
+from memory_store.errors import BadInputError, NotFoundError, TamperedError
 from memory_store.records import CollectionInfo
 from memory_store.records.collections import several_of_that_name
 from memory_store.vault.collections import check_named, checked_name
@@ -70,6 +70,8 @@ class Collections:
         storage = self._vault.reader()
         check_named(storage, self._vault.keyring.principal)
         counts, created = storage.memories.counts(names), storage.collections.created()
+        for one in names.keys() - created.keys():
+            raise TamperedError(f"collections: the row of {one} is missing")
         return [
             CollectionInfo(
                 held.collection,

@@ -176,6 +176,12 @@ class _Work:
         for number, collection, sealed in storage.trash.of(keyring.readable()):
             check = partial(trash.check, storage, keyring, number, collection, sealed)
             yield f"vault_trash {number}", check
+        if keyring.is_owner:
+            known = set(self._vault.settings.collections)
+            for number, collection in storage.trash.places():
+                said = "it is of a collection that the vault does not have"
+                stray = partial(_refuse_unless, collection in known, said)
+                yield f"vault_trash {number}", stray
 
     def _memories(self) -> Iterator[tuple[str, Check]]:
         known = self.snapshot.ids(self.snapshot.alive.nonzero()[0])

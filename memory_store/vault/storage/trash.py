@@ -11,6 +11,7 @@ from typing import Any
 from memory_store.vault.storage.table import LISTED, Table, listed
 
 TABLE = "vault_trash"
+TOO_HIGH = 2**62  # for the number of a row that a vault wrote
 TrashRow = tuple[int, str, bytes, bytes]
 """A row's number, its collection, what is sealed of it, and its sealed body."""
 
@@ -21,7 +22,8 @@ class TrashTable(Table):
     def next_number(self) -> int:
         """The number of the next row; makes the table, if it is not there."""
         self._engine.make([TABLE])
-        return self._number("select coalesce(max(sequence), 0) + 1 from vault_trash")
+        query = "select coalesce(max(sequence), 0) + 1 from vault_trash where sequence < ?"
+        return self._number(query, (TOO_HIGH,))
 
     def insert(self, rows: Sequence[TrashRow]) -> None:
         """Write rows."""
@@ -38,6 +40,12 @@ class TrashTable(Table):
             """,
             (listed(collections),),
         )
+
+    def places(self) -> list[tuple[int, str]]:
+        """(number, collection) of every row."""
+        if not self.has(TABLE):
+            return []
+        return self._all("select sequence, collection from vault_trash order by sequence")
 
     def oldest(self) -> list[tuple[int, str, Any]]:
         """(number, collection, sealed) of each collection's first row."""
