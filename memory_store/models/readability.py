@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from memory_store.models.embedder import Embedder
+    from memory_store.models.reranker import Reranker
 
 READ = 0.30  # share of tokens that are single letters or unknown: below, the text is read
 UNREAD = 0.70  # from here on it is not
@@ -83,20 +84,20 @@ FIRST_GREEK = "\u0370"  # the letters before it are Latin
 WORTH_SAYING = 0.1  # share of a collection's memories in a language
 
 
-def readability(embedder: Embedder, text: str) -> float:
-    """How well ``embedder`` reads ``text`` (0-1). What has no tokens is read."""
+def readability(embedder: Embedder | Reranker, text: str) -> float:
+    """How well a model reads ``text`` (0-1). What has no tokens is read."""
     unread = unread_share(embedder, text)
     return min(1.0, max(0.0, (UNREAD - unread) / (UNREAD - READ)))
 
 
-def is_read(embedder: Embedder, query: str) -> bool:
-    """Whether ``embedder`` reads a query; of Latin letters alone it may be noise, which is read."""
+def is_read(embedder: Embedder | Reranker, query: str) -> bool:
+    """Whether a model reads a query; of Latin letters alone it may be noise, which is read."""
     return all(one < FIRST_GREEK or not one.isalpha() for one in query) or (
         readability(embedder, query) >= 0.5
     )
 
 
-def unread_share(embedder: Embedder, text: str) -> float:
+def unread_share(embedder: Embedder | Reranker, text: str) -> float:
     """The share (0-1) of the model's tokens that are single letters or unknown to it."""
     counted = getattr(embedder, "unread_tokens", None)
     if counted is None:  # a model that does not show its tokens

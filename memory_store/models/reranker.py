@@ -25,7 +25,7 @@ from memory_store.configuration import chosen
 from memory_store.errors import BadInputError, ModelUnavailableError
 from memory_store.models import pins
 from memory_store.models.calibration import CALIBRATIONS, Calibration, fitted_for
-from memory_store.models.embedder import default_threads, quiet_runtime
+from memory_store.models.embedder import UNKNOWN, default_threads, quiet_runtime
 from memory_store.models.places import MODEL_NAME_FORM
 from memory_store.models.presets import preset
 from memory_store.models.time_limit import batches_in_time
@@ -106,6 +106,21 @@ class FlashRankReranker:
         for batch in batches_in_time(lengths, BATCH_SIZE, deadline):
             scores.update(self._score_batch(asked, [distinct[place] for place in batch]))
         return [scores.get(passage) for passage in clean]
+
+    def unread_tokens(self, text: str) -> tuple[int, int]:
+        """How many tokens of ``text`` are unknown, or single letters that are not of a to z, and
+        how many there are. Of models that may have been made for such letters none is."""
+        if self.name not in CALIBRATIONS:
+            return 0, 0
+        encoded = self._ranker.tokenizer.encode(encodable(text), add_special_tokens=False)
+        parts = [text[start:end] for start, end in encoded.offsets]
+        words = [
+            (token, part)
+            for token, part in zip(encoded.tokens, parts, strict=True)
+            if any(map(str.isalpha, part))
+        ]
+        unread = (one in UNKNOWN or (len(part) == 1 and not part.isascii()) for one, part in words)
+        return sum(unread), len(words)
 
     def _score_batch(self, query: str, batch: Sequence[str]) -> dict[str, float]:
         from flashrank import RerankRequest

@@ -124,6 +124,12 @@ def missing_reranker(error: ModelError) -> Degraded:
     return from_text(Code.NO_RERANKER, text)
 
 
+def unread_by_reranker(model: str) -> Degraded:
+    """The line for ``degraded`` when a reranker does not read the letters of a query."""
+    said = f"{model} does not read this query: results keep the order of fusion"
+    return Degraded(Code.NOT_RERANKED, said)
+
+
 def without_reranker(recipe: str, mode: str) -> Degraded:
     """The line for ``degraded`` when a reranker was asked for where none reads."""
     where = f"the recipe {recipe}" if mode == "hybrid" else f"a {mode} search"

@@ -36,13 +36,14 @@ from memory_store.search.legs.retrieval import MOST_NEWEST, fetch, newest
 from memory_store.search.paging import continue_place, not_yet_listed
 from memory_store.search.query.analysis import analyse, searches_code
 from memory_store.search.query.language import (
+    PATTERN_MODES,
     WORDS_OF_A_SENTENCE,
     WORDS_OF_A_TEXT,
     parse,
     refuse_nothing,
     resolve_mode,
 )
-from memory_store.search.query.plan import PATTERN_MODES, Plan, Search, make_plan
+from memory_store.search.query.plan import Plan, Search, make_plan
 from memory_store.search.recipes import CODE, DEFAULT, by_places
 from memory_store.search.reranking.pool_order import Reading
 from memory_store.search.trace import Trace

@@ -276,6 +276,7 @@ def test_a_literal_search_is_explained_too(notes: MemoryStore) -> None:
     response = notes.search("Spare keys", mode="literal", explain=True)
     (account,) = accounts(response).values()
     assert account["ranks"][-1]["rank"] == 1
+    assert account["score"] == response.rows[0].score == 1.0  # it matches: no share of words
     assert stages(response)["analyse"]["of"] == 12
 
 

@@ -168,6 +168,14 @@ class TestLiteral:
             notes.search("spare", all=True)
 
 
+@pytest.mark.parametrize("pattern", ["in:foo", "-type:x", r"\*\*\*", "🎉 →", "since:never"])
+def test_a_pattern_is_no_query_also_where_there_is_code(store: MemoryStore, pattern: str) -> None:
+    held = pattern.replace("\\", "")
+    for kind in ("note", "code"):
+        store.add_many([MemoryDraft(f"It says {held} here.", type=kind)], embed=False)
+    assert len(store.search(pattern, mode="literal").rows) == 2
+
+
 TEXTS = (
     "The lease ends in May",
     "released, leased: pleased",

@@ -6,12 +6,14 @@ from pathlib import Path
 from shlex import quote
 
 import pytest
+from tiny_reranker import chosen
 
 from memory_store import access
 from memory_store.access import Grants
 from memory_store.doctor.vault import vault as doctor_of
 from memory_store.models.readability import COMMON_WORDS
 from memory_store.records import search_request
+from memory_store.records.degraded import Code
 from memory_store.scopes import EVERYTHING
 from memory_store.store import MemoryStore
 
@@ -104,6 +106,21 @@ def test_a_memory_in_a_language_that_the_model_does_not_read_is_found_by_its_wor
     assert answer.why is not None
     assert "does not read the query, or the language of this memory" in str(answer.why.reason)
     assert {row.id for row in store.search("dwelling physician").rows} == {*english}
+
+
+def test_a_reranker_reads_no_query_whose_letters_it_does_not_read(
+    store: MemoryStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen(tmp_path, monkeypatch)
+    for number in range(12):
+        store.add(f"Ключ от двери {number} лежит под камнем.")
+        store.add(f"The key of door {number} lies under a stone.")
+    answer = store.search("ключ под камнем")
+    assert "Ключ" in answer.rows[0].preview
+    assert {row.rerank_score for row in answer.rows} == {None}
+    (line,) = [one for one in answer.degraded if one.code is Code.NOT_RERANKED]
+    assert "ms-marco-TinyBERT-L-2-v2 does not read this query" in line
+    assert store.search("key under a stone").rows[0].rerank_score is not None
 
 
 def test_of_languages_that_the_model_reads_nothing_is_said(store: MemoryStore) -> None:

@@ -9,8 +9,7 @@ from memory_store.records import Memory, SearchRequest
 from memory_store.search.answer.previews import Marker
 from memory_store.search.context import SearchContext
 from memory_store.search.query.analysis import FALLBACK_LANGUAGE, analyse
-from memory_store.search.query.language import parse, resolve_mode
-from memory_store.search.query.plan import PATTERN_MODES
+from memory_store.search.query.language import PATTERN_MODES, parse, resolve_mode
 from memory_store.search.query.word_matcher import WordMatcher
 
 

@@ -53,24 +53,24 @@ def explain_literally(literal: LiteralSearch, rows: Sequence[Scored]) -> None:
 def _account(rank: int, row: Scored, way: Way) -> Account:
     """One result: its place by the pattern's words, then among those that match."""
     candidate = row.candidate
-    score = round(candidate.share, 4)
+    fit = round(candidate.share, 4)
     by_words = Contribution(
         "keyword",
         "original",
         rank=candidate.keyword_rank or UNSET,
         term=candidate.share,
-        points=score,
+        points=fit,
     )
     return Account(
         rank=rank,
         id=candidate.id,
         fusion_rank=candidate.fusion_rank,
         keyword_rank=candidate.keyword_rank,
-        fusion_score=score,
+        fusion_score=fit,
         contributions=(by_words,),
         ranks=ranks(rank, row, way, "keyword"),
         steps=(),
-        score=score,
+        score=row.score,
     )
 
 

@@ -168,8 +168,11 @@ def because(account: Account) -> str:
 
 
 def score_name(account: Account) -> str:
-    """What the sum of the terms is called: ``fusion``, or ``score`` where one leg stands alone."""
-    return "fusion" if not account.ranks or account.ranks[0].after == "fusion" else "score"
+    """What the sum of the terms is called: ``fusion``, or ``score`` where one leg stands alone, and
+    ``words`` where these only decide what is tried first."""
+    if not account.ranks or account.ranks[0].after == "fusion":
+        return "fusion"
+    return "words" if account.ranks[-1].after == "pattern" else "score"
 
 
 def boost_sentence(account: Account) -> str:

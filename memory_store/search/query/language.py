@@ -96,6 +96,8 @@ class ParsedQuery(Struct, frozen=True):
         return self.text or next((variant.text for variant in self.variants), "")
 
 
+PATTERN_MODES = ("literal", "structural")
+
 NO_WORD = (
     "q: the query holds no word to search for. Signs are found as a pattern, with \\ before each: "
     "--mode literal (mode=literal)"
@@ -110,12 +112,15 @@ def refuse_nothing(request: SearchRequest) -> None:
 
 
 def parse(request: SearchRequest) -> ParsedQuery:
-    """Take the query apart and add the other filters; prefixes narrow what those say.
+    """Take the query apart and add the other filters; prefixes narrow what those say. A pattern is
+    no query: no character of it stands for anything here.
 
     Raises only :class:`BadInputError`: for an empty query, one without any word or filter, or a
     minus before a prefix.
     """
     refuse_nothing(request)
+    if resolve_mode(request) in PATTERN_MODES:
+        return option_filters(request)
     clean = request.query.translate(_QUOTES)
     variants: list[Variant] = []
     intent: list[str] = []
@@ -131,9 +136,8 @@ def parse(request: SearchRequest) -> ParsedQuery:
     parsed = _with_options(_items("\n".join(plain)), request)
     if variants or intent:
         parsed = replace(parsed, variants=tuple(variants), intent=" ".join(intent) or None)
-    wordless = is_delimited(request.query.strip()) and resolve_mode(request) == "literal"
     lists = not parsed.text and (parsed.has_filters or request.asks_without_words)
-    if not (parsed.words or parsed.variants or lists or wordless):
+    if not (parsed.words or parsed.variants or lists):
         raise BadInputError(LEFT_OUT if parsed.excluded else NO_WORD, parameter="q")
     return parsed
 

@@ -13,6 +13,7 @@ from memory_store.records import SearchRequest
 from memory_store.search.candidates import AS_CODE
 from memory_store.search.paging import Order, Place
 from memory_store.search.query.analysis import ranked_as_code
+from memory_store.search.query.language import PATTERN_MODES
 from memory_store.search.query.more_like_this import LIKE
 from memory_store.search.recipes import Depth, Recipe, of_one_leg, recipe_named
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from memory_store.search.query.analysis import Analysis
     from memory_store.search.trace import Trace
 
-PATTERN_MODES = ("literal", "structural")
 SINGLE_LEG = ("keyword", "vector")  # modes that are one leg, in its own order and on its own scale
 SINGLE_DEPTH = Depth(64, 256)  # how long their list is at least, where the recipe cuts no pool
 AFTER_READING = 0.1  # of a time limit: kept for what comes after the reranker

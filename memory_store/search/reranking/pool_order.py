@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from memory_store.errors import ModelError
+from memory_store.models.readability import is_read
 from memory_store.records import Memory
 from memory_store.records.degraded import Degraded
 from memory_store.records.explanation import Adjust, Open, Rerank
@@ -28,6 +29,7 @@ from memory_store.search.degraded import (
     PAIRS_DECIDE,
     missing_reranker,
     out_of_time,
+    unread_by_reranker,
     without_reranker,
 )
 from memory_store.search.fusion.pool import above, to_come
@@ -104,6 +106,8 @@ class Reading:
                 if asks_for_maxsim(plan.options.reranker):
                     return self._interacted(pool)
                 model = context.reranker(plan.options.reranker)
+                if not is_read(model, parsed.reading):
+                    return self._unread(pool, model.name)
                 if not plan.out_of_time:
                     return self._whole(pool, plan.reach, partial(self._reranked, model))
                 degraded = (out_of_time(min(len(pool), plan.rerank_depth)),)
@@ -117,6 +121,12 @@ class Reading:
             late = plan.out_of_time and plan.reads
             note.skipped = OUT_OF_TIME if late else _unread_because(plan, parsed.reading)
         return self._page(pool, degraded)
+
+    def _unread(self, pool: Sequence[Candidate], model: str) -> Outcome:
+        """The page in fusion's order, for a reranker would read noise in the query."""
+        with self.search.trace.stage(Rerank) as note:
+            note.skipped = f"{model} does not read this query"
+        return self._page(pool, (unread_by_reranker(model),))
 
     def _whole(
         self,
