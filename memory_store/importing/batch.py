@@ -27,7 +27,7 @@ from memory_store.vault.storage import Storage
 from memory_store.vault.trash import BY_IMPORT, Change
 
 BACKWARDS = "valid_to is before valid_from; the note was imported with both as they are"
-EDITED = "it was changed in the vault and in the file: the file's was taken"
+EDITED = "it was changed in the vault: what the file says was taken"
 IN_THE_TRASH = ", and the other is in the trash: {}"
 BROUGHT = "another import has just brought it, saying something else: import it again"
 BATCH_MEMORIES = 64

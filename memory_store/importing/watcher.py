@@ -206,7 +206,8 @@ class _Watcher:
         self._to_embed |= bool(taken) and self._request.embed
         missing = frozenset(self._read) - there
         if job.gone:
-            self._read = {path: self._read[path] for path in self._read if path in there}
+            if not any(_is_folder_within(name, self.paths()) for name, _ in report.failures):
+                self._read = {path: self._read[path] for path in self._read if path in there}
             missing = frozenset()
         if missing != self._missing:
             self._missing, self._missing_since = missing, began
@@ -282,6 +283,11 @@ def _said(failure: tuple[str, str], paths: Sequence[str]) -> tuple[str, str]:
 
 def _is_source(name: str, paths: Sequence[str]) -> bool:
     return os.path.realpath(os.path.expanduser(name)) in paths
+
+
+def _is_folder_within(name: str, paths: Sequence[str]) -> bool:
+    """Whether a failure is of a folder in a source: of that source nothing was forgotten then."""
+    return os.path.isdir(name) and not _is_source(name, paths)
 
 
 def _folders(paths: Sequence[str]) -> dict[str, Identity]:

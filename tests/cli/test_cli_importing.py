@@ -310,11 +310,13 @@ def test_an_edit_in_the_vault_that_a_changed_file_replaces_is_named_and_can_be_b
     (notes / "backup.txt").write_text("Restic runs at three.")
     replaced = vault.run("import", str(notes), "--no-embed")
     (warning,) = [line for line in replaced.stderr.splitlines() if line.startswith("warning")]
-    assert "bread.md: it was changed in the vault and in the file" in warning
+    assert "bread.md: it was changed in the vault: what the file says was taken, " in warning
     assert str(vault.path) not in warning, "a server shows it to members, too"
     restore = ("trash", "restore", str(vault.path), warning.rpartition(" ")[2])
     assert run(*restore, "--key-file", str(vault.key_file)).exit_code == 0
     assert vault.json("get", "bread.md")["text"] == "Bake it darker."
+    otherwise = vault.run("import", str(notes), "--no-embed", "--topic", "food")
+    assert otherwise.stderr.count("changed in the vault: what the file says was taken") == 1
 
 
 @pytest.mark.in_a_file

@@ -168,6 +168,25 @@ def test_a_drive_that_goes_away_takes_nothing_along_and_is_followed_when_it_is_b
         watched.until(lambda number=number: f"The rent {number}." in watched.texts())
 
 
+def test_a_file_that_was_deleted_while_a_folder_could_not_be_listed_goes_to_the_trash_after_that(
+    store: MemoryStore, follow: Callable[..., Watched], tmp_path: Path
+) -> None:
+    notes = write(tmp_path / "notes", lease="The lease.", rent="The rent.")
+    closed = write(notes / "closed", rye="Rye.")
+    watched = follow(notes, prune=True, rescan=1.0)
+    try:
+        closed.chmod(0)
+        if os.access(closed, os.R_OK):
+            pytest.skip("this user may list anything")
+        (notes / "rent.md").unlink()
+        refused = "so nothing of"
+        watched.until(lambda: any(refused in str(one.failures) for one in watched.reports))
+        assert len(watched.texts()) == 3
+    finally:
+        closed.chmod(0o700)
+    watched.until(lambda: watched.texts() == ["Rye.", "The lease."])
+
+
 def test_a_folder_that_takes_the_place_of_another_is_followed(
     store: MemoryStore, follow: Callable[..., Watched], tmp_path: Path
 ) -> None:
