@@ -60,7 +60,7 @@ def bound(query: str, options: dict[str, Any]) -> int:
 
 
 def names_a_ref(store: MemoryStore, given: str | None) -> bool:
-    """Whether it is no id: where the index has no names yet, every head is opened to look for one."""
+    """Whether it is no id: every head is opened for one where the index has no names yet."""
     return given is not None and not store.present([given])
 
 
