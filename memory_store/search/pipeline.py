@@ -129,27 +129,24 @@ def _search(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, O
     """Keyword, vector and hybrid search.
 
     A sentence may quote what no memory holds as typed: a name in another case or language. Its
-    words are looked for then, as if they were not in quotes, and the answer says so. Quotes in a
-    long text are no conditions.
+    words are looked for then, as if they were not in quotes, and the answer says so: on later pages
+    as on the first. Quotes in a long text are no conditions.
     """
     parsed = context.parsed or parse(plan.options)
     typed = replace(context, parsed=parsed)
     opened, why = 0, QUOTES_OF_A_TEXT
     if (beside := parsed.words_beside_quotes) < WORDS_OF_A_TEXT:
         search, outcome = _ranked(typed, plan, trace)
-        if beside < WORDS_OF_A_SENTENCE or _is_met(typed, plan, outcome, trace):
-            return search, outcome
-        opened, why, trace = outcome.opened, NOT_AS_QUOTED, trace.again()
+        first = outcome
+        if beside >= WORDS_OF_A_SENTENCE and not outcome.met and plan.place is not None:
+            _, first = _ranked(typed, replace(plan, place=None), trace.again())
+            opened = first.opened
+        if beside < WORDS_OF_A_SENTENCE or first.met:
+            return search, replace(outcome, opened=opened + outcome.opened)
+        opened, why, trace = opened + outcome.opened, NOT_AS_QUOTED, trace.again()
     search, outcome = _ranked(replace(typed, parsed=replace(parsed, required=())), plan, trace)
     degraded = (why, *outcome.degraded)
     return search, replace(outcome, opened=opened + outcome.opened, degraded=degraded)
-
-
-def _is_met(context: SearchContext, plan: Plan, outcome: Outcome, trace: Trace) -> bool:
-    """Whether a memory is an answer to the query as typed, on this page or an earlier one."""
-    if outcome.met or plan.place is None:
-        return outcome.met
-    return _ranked(context, replace(plan, place=None), trace.again())[1].met
 
 
 def _ranked(context: SearchContext, plan: Plan, trace: Trace) -> tuple[Search, Outcome]:

@@ -54,8 +54,12 @@ def bound(query: str, options: dict[str, Any]) -> int:
         if options.get("recipe") == "prx" and "like" in options:
             found = DEEP_TRIES  # and what its words, topics and vectors found: each is a list
         most = max(most, min(found, DEEP_TRIES if deep else TRIES))
+    tries = DEEP_TRIES if deep else TRIES
     if any(sign in query for sign in ('"', " -")) or query.startswith("-") or "meta" in options:
-        most = max(most, DEEP_TRIES if deep else TRIES)
+        most = max(most, tries)
+    if '"' in query:  # if nothing holds what a sentence quotes, also the search by its words
+        most += tries if "meta" in options else options.get("limit", 10)
+        most += tries if "continue_" in options else 0  # and the first page, which says whether
     return most
 
 
@@ -84,7 +88,7 @@ def asked(
 
 def check(answer: SearchResponse, decrypted: int, question: Question) -> None:
     query, options = question
-    assert answer.opened == decrypted, question
+    assert answer.opened == decrypted, repr(question)
     assert decrypted <= bound(query, options), question
     if options.get("sealed") and "budget" not in options:
         assert decrypted == len(answer.rows), question
