@@ -141,7 +141,7 @@ def test_a_phrase_is_found_though_its_segment_is_rewritten_while_it_is_searched(
             """What a search begins on, out of date before it goes on."""
             context = begun(opened)
             if gone:
-                other.delete(gone.pop(0))
+                other.delete(gone.pop(0), now=True)
             return context
 
         monkeypatch.setattr(searches, "context", then_rewritten)
@@ -157,7 +157,7 @@ def test_a_phrase_is_found_though_its_segments_are_rewritten_without_end(
     def then_rewritten(opened: Opened) -> SearchContext:
         passing = store.add("Another spare key.")
         context = begun(opened)
-        store.delete(passing.id)
+        store.delete(passing.id, now=True)
         return context
 
     monkeypatch.setattr(searches, "context", then_rewritten)
@@ -173,7 +173,7 @@ def test_words_are_counted_though_their_segment_is_rewritten_meanwhile(
 
     def rewritten(*given: Any) -> Any:
         if passing:
-            store.delete(passing.pop())
+            store.delete(passing.pop(), now=True)
         return lexicons(*given)
 
     monkeypatch.setattr("memory_store.actions.words.lexicons", rewritten)

@@ -24,7 +24,7 @@ from memory_store.errors import (
     NotFoundError,
     TamperedError,
 )
-from memory_store.records import MemoryChange
+from memory_store.records import MemoryChange, MemoryDraft
 from memory_store.scopes import EVERYTHING, Scope
 from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
@@ -413,6 +413,47 @@ def test_a_damaged_row_can_be_emptied_and_keeps_no_key_from_being_replaced_then(
     store.keys.rotate()
     assert store.keys.unfinished() == []
     assert store.verify()["failures"] == []
+
+
+def entries_in_the_index(store: MemoryStore) -> int:
+    """How many the segments hold, dead ones too."""
+    connection = connect(store.path)
+    (found,) = connection.execute("select sum(documents) from vault_segments").fetchone()
+    connection.close()
+    return found or 0
+
+
+@pytest.mark.in_a_file
+@pytest.mark.parametrize("way", ["one", "all", "off", "now", "days"])
+def test_what_is_erased_leaves_no_entry_in_the_index(
+    store: MemoryStore, key_file: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    gone = store.add_many([MemoryDraft(f"The heron says {n}.") for n in range(3)])
+    kept = store.add("The herring stays.")
+    store.delete_many([one.id for one in gone[1:]])
+    assert entries_in_the_index(store) == 4  # to write the segment anew would take long
+    assert [row.id for row in store.search("heron says", mode="keyword").rows] == [gone[0].id]
+    assert [(one.word, one.memories) for one in store.words("her")] == [
+        ("heron", 1),
+        ("herring", 1),
+    ]
+    if way == "one":
+        assert store.trash.empty(gone[1].id) == 1
+        assert entries_in_the_index(store) == 2, "the other one's is dead, and was in the segment"
+    elif way == "all":
+        store.trash.empty()
+    elif way == "off":
+        store.set_trash(0)
+    elif way == "now":
+        store.delete(gone[0].id, now=True)
+        store.trash.empty()
+    else:
+        days_later(monkeypatch, 32)
+        MemoryStore.open(store.path, key_file=key_file).close()
+    living = {one.id for one in store.list()}
+    assert living == {kept.id} if way == "now" else {kept.id, gone[0].id}
+    assert entries_in_the_index(store) == len(living)
+    assert store.verify(full=True)["failures"] == []
 
 
 @pytest.mark.in_a_file

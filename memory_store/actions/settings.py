@@ -12,6 +12,7 @@ from memory_store.errors import BadInputError, ConflictError
 from memory_store.records import VaultSettings
 from memory_store.records.fusion import FittedFusion
 from memory_store.session.whole_vault import WholeVault
+from memory_store.session.writer import drop
 from memory_store.vault import topic_table, trash
 from memory_store.vault.audit_events import ERASE
 from memory_store.vault.settings import FILLING, MEMORY, TABLE, check_topics
@@ -119,7 +120,8 @@ def set_trash(opened: Opened, days: int) -> int:
     with vault.writing() as storage:
         with storage.transaction(vault.keyring):
             vault.change_settings(storage, trash=days)
-            gone = trash.purge(storage, vault.keyring, days)
+            gone, deleted = trash.purge(storage, vault.keyring, days)
+            drop(storage, vault.keyring, deleted)
         storage.erase_traces()
     return gone
 

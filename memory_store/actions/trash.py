@@ -24,7 +24,7 @@ from memory_store.records import Memory, TrashEntry, Undone, base_type
 from memory_store.session.embedders import WritingEmbedders
 from memory_store.session.indexer import Indexer
 from memory_store.session.opened_vault import OpenVault
-from memory_store.session.writer import take_out, write_batch
+from memory_store.session.writer import drop, take_out, write_batch
 from memory_store.titles import shown_title
 from memory_store.vault import originals, trash
 from memory_store.vault.audit_events import ERASE, READ, RESTORE
@@ -306,6 +306,7 @@ def empty(opened: Opened, ids: str | Iterable[str] = ()) -> int:
             storage.trash.delete(rows)
             gone = {one.kept.memory for one in found if one.number in rows}
             trash.drop_originals(storage, vault.keyring, gone)
+            drop(storage, vault.keyring, gone if wanted else None)
         storage.erase_traces()
     return len(rows)
 

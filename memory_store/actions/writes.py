@@ -254,7 +254,7 @@ def _unread_lines(models: WritingEmbedders, vault: OpenVault) -> list[Degraded]:
         model = models.loaded[one.id]
         unread = unread_languages(model, snapshot.languages_in(one.id))
         lines.append(
-            unread_line(model, named, unread, command)
+            unread_line(model.name, named, unread, command)
             if unread
             else unsuited_line(model, named, one.languages, command)
         )

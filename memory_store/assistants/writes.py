@@ -22,7 +22,9 @@ from memory_store.assistants.reads import TITLE, listed
 from memory_store.assistants.task_plan import DUE, day, tick
 from memory_store.errors import BadInputError, BadRowsError, ModelError, NotFoundError
 from memory_store.importing.drafts import done_type, new_memory
+from memory_store.models.readability import FIRST_GREEK
 from memory_store.records import BY, Memory, MemoryChange, MemoryDraft, base_type
+from memory_store.records.degraded import Code
 from memory_store.store import MemoryStore
 from memory_store.text.token_count import tokens
 
@@ -228,6 +230,9 @@ def _near_in_meaning(store: MemoryStore, text: str) -> Iterator[tuple[str, float
         found = store.rank(said, mode="vector", depth=NEIGHBOURS, rerank=False, expand=False)
     except ModelError:  # what is written is kept all the same, and a search says what is missing
         return
+    lettered = any(one >= FIRST_GREEK and one.isalpha() for one in said)
+    if lettered and any(line.code is Code.UNREAD for line in found.degraded):
+        return  # to a model that does not read them, all texts in such letters are alike
     for (id_, _), cosine in zip(found.results[:NEIGHBOURS], found.cosines, strict=False):
         yield id_, cosine or 0.0
 

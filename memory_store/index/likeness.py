@@ -58,9 +58,10 @@ def likeness(
     deviations: float,
     most: int,
     before: Likeness | None = None,
+    unread: Mask | None = None,
 ) -> Likeness:
     """The nearest pairs among the newest documents of ``mask``: at least ``most`` of them, where
-    there are so many.
+    there are so many. Vectors of ``unread`` ones say nothing.
 
     Near is a cosine of ``least``, and so many ``deviations`` above the usual. Where few documents
     are others than ``before``, those alone are compared with all.
@@ -70,6 +71,8 @@ def likeness(
     keys = _keys(snapshot, chosen)
     rows = dict(zip(keys, chosen.tolist(), strict=True))
     vectors, embedded = document_means(snapshot, chosen)
+    if unread is not None:
+        embedded &= ~unread[chosen]
     units, chosen = unit_rows_of(vectors[embedded]), chosen[embedded]
     vectors.fill(0)
     kept = _kept(before, rows, most) if before else None

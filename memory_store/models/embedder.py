@@ -303,9 +303,12 @@ def languages_of(embedder: Embedder) -> frozenset[str]:
     and FastEmbed name them: ``multilingual``, ``-m3``, a language code, and English otherwise.
     """
     said = getattr(embedder, "languages", None)
-    if said is not None:
-        return frozenset(said)
-    name = embedder.name.casefold().rsplit("/", 1)[-1]
+    return languages_by_name(embedder.name) if said is None else frozenset(said)
+
+
+def languages_by_name(model: str) -> frozenset[str]:
+    """The same by a model's name alone, without the model."""
+    name = model.casefold().rsplit("/", 1)[-1]
     if any(mark in name for mark in _MULTILINGUAL):
         return frozenset()
     coded = re.search(r"-(de|es|fr|zh)(?:-|$)", name)  # jina-embeddings-v2-base-de, bge-small-zh

@@ -147,6 +147,15 @@ def reads(embedder: Embedder, language: str) -> bool:
     return readability_of(embedder, language) >= 0.5
 
 
+def is_foreign(model: str, language: str) -> bool:
+    """Whether a model was made, by its name, for others than a language in letters of its own."""
+    from memory_store.models.embedder import languages_by_name
+
+    made_for = languages_by_name(model)
+    lettered = language in COMMON_WORDS or language in LIKE
+    return lettered and bool(made_for) and language not in made_for
+
+
 def unsuited_languages(embedder: Embedder, languages: Mapping[str, int]) -> tuple[str, ...]:
     """Those of ``languages`` (ISO 639-1) that ``embedder`` does not read, or reads by its letters
     alone, for it was made for others; most frequent first."""

@@ -234,13 +234,13 @@ def read_it(database: str, collections: Iterable[str] = ()) -> str:
     return f"{REINDEX}{database}{named} --embedder multilingual --get"
 
 
-def unread_line(embedder: Embedder, named: str, languages: Iterable[str], command: str) -> Degraded:
-    """What is to be said where a model does not read ``languages`` (their English names).
+def unread_line(model: str, named: str, languages: Iterable[str], command: str) -> Degraded:
+    """What is to be said where the model of that name does not read ``languages`` (in English).
 
     ``named`` is what :func:`named_collections` makes of the collections that hold them, ``command``
     what mends it (:func:`read_it`).
     """
-    said = UNREAD.format(named, embedder.name, " or ".join(languages))
+    said = UNREAD.format(named, model, " or ".join(languages))
     return Degraded(Code.UNREAD, said, command, names=True)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct, field
 
 from memory_store.index.likeness import Likeness, Pair, likeness
+from memory_store.models.readability import is_foreign
 
 if TYPE_CHECKING:
     from memory_store.index.snapshot import Mask, Snapshot
@@ -65,7 +66,7 @@ class Likenesses:
             same = kept is not None and kept.snapshot() is snapshot
             if kept is None or not (same and np.array_equal(kept.mask, mask)):
                 before = kept.found if kept else None
-                found = likeness(snapshot, mask, *near, most, before)
+                found = likeness(snapshot, mask, *near, most, before, _unread(snapshot, indexing))
                 kinds = kept.kinds if kept else {}
                 kept = Kept(weakref.ref(snapshot), mask, indexing, found, kinds)
             self._kept[openable] = kept
@@ -77,3 +78,13 @@ class Likenesses:
     def wipe(self) -> None:
         """Forget all of it, when the vault is locked."""
         self._kept.clear()
+
+
+def _unread(snapshot: Snapshot, indexing: Settings) -> Mask:
+    """bool [documents]: those in letters that their collection's model was not made for. To it all
+    of them are alike."""
+    models = [indexing.of(one).embedder for one in snapshot.collections]
+    foreign = [[is_foreign(model, one) for one in snapshot.languages] for model in models]
+    table = np.array(foreign, np.bool_).reshape(len(models), len(snapshot.languages))
+    found: Mask = table[snapshot.collection_codes, snapshot.language_codes]
+    return found

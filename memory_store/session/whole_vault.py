@@ -158,8 +158,11 @@ class WholeVault:
                 with storage_faults(self.path):
                     if not trash.too_old(storage, self.keyring, days):
                         return
+                    from memory_store.session.writer import drop  # late: once a day
+
                     with storage.transaction(self.keyring):
-                        trash.purge(storage, self.keyring, days)
+                        _, deleted = trash.purge(storage, self.keyring, days)
+                        drop(storage, self.keyring, deleted)
                     storage.erase_traces()
             except StorageError:  # busy, full or damaged: it stays until it is not
                 self._trash_looked_at = -LOOK_AT_TRASH

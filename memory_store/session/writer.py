@@ -10,7 +10,7 @@ opened of them is overwritten before a function returns.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import accumulate
 from types import MappingProxyType
 
@@ -160,24 +160,27 @@ def _remove(
     gone: Mapping[str, Sequence[str]],
     operation: str,
     change: Change | None,
-) -> None:
+) -> set[str]:
     """Take memories (by collection) out of rows, index and account, and (as part of a ``change``)
-    into the trash, unless that is off.
+    into the trash, unless that is off. Returns those that are in the trash now.
 
     The index says which tags go from the account: a row may be another one that was put back.
     """
     keeps = change is not None and vault.settings_in(storage).trash > 0
-    readable = vault.keyring.readable()
+    readable, kept = vault.keyring.readable(), set[str]()
     for collection, ids in gone.items():
         if collection not in readable:  # moved there meanwhile, or since an earlier version
             raise NotFoundError(f"no memory {ids[0]!r} that you may change")
         known = vault.row_tags(ids)
         if keeps and change is not None:
             vectors = vault.kept_vectors(collection, ids) if operation == DELETED else {}
-            trash.keep(storage, vault.keyring, collection, ids, operation, change, known, vectors)
+            kept |= trash.keep(
+                storage, vault.keyring, collection, ids, operation, change, known, vectors
+            )
         storage.memories.remove(ids)
         storage.segments.log(collection, ids, operation)
         account(storage, vault.keyring.of(collection), removed=known.values())
+    return kept
 
 
 def delete_memories(
@@ -188,7 +191,7 @@ def delete_memories(
     versions: Mapping[str, int] | None = None,
     also: Callable[[Storage], None] | None = None,
 ) -> int:
-    """Delete memories from rows, index and write-ahead log. Returns how many were there.
+    """Delete memories from rows and write-ahead log. Returns how many were there.
 
     They go to the trash, as part of a ``change``. With ``None`` they do not, and what the trash has
     of them goes, too. ``versions`` are those that some of them must have: another raises
@@ -215,13 +218,17 @@ def delete_memories(
 
 
 def take_out(storage: Storage, vault: OpenVault, ids: Sequence[str], change: Change | None) -> None:
-    """Delete memories inside the caller's transaction, into the trash if it is a ``change``."""
+    """Delete memories inside the caller's transaction, into the trash if it is a ``change``.
+
+    The entries of those that are in the trash stay in the index, dead, until they are erased there:
+    to write a large segment without them takes seconds.
+    """
     gone: dict[str, list[str]] = defaultdict(list)
     for row in storage.memories.rows(ids).values():
         gone[row.collection].append(row.id)
-    _remove(storage, vault, gone, DELETED, change)
+    kept = _remove(storage, vault, gone, DELETED, change)
     trash.drop_originals(storage, vault.keyring, ids)
-    drop(storage, vault.keyring, ids)
+    drop(storage, vault.keyring, [one for one in ids if one not in kept])
 
 
 def compact(storage: Storage, keyring: Keyring, there: Sequence[SegmentRow] | None = None) -> int:
@@ -283,16 +290,17 @@ def _merge(storage: Storage, keyring: Keyring, group: Sequence[SegmentRow]) -> N
     storage.segments.trim_changes()
 
 
-def drop(storage: Storage, keyring: Keyring, ids: Sequence[str]) -> None:
-    """Rewrite the segments that still hold entries of deleted memories, without them.
+def drop(storage: Storage, keyring: Keyring, ids: Collection[str] | None = None) -> None:
+    """Rewrite the segments that hold dead entries of memories (``None``: any), without them.
 
-    Inside the transaction that deletes: a process killed between two of them would leave words
+    Inside the transaction that erases: a process killed between two of them would leave words
     and vectors of a memory that is gone.
     """
-    for row in storage.segments.rows() if ids else ():
+    for row in storage.segments.rows() if ids is None or ids else ():
         if row.collection in keyring.readable():
             segment = load_segment(storage, keyring.of(row.collection), row)
-            if len(segment.rows_of_all(id_words(ids))):
+            wanted = slice(None) if ids is None else segment.rows_of_all(id_words(ids))
+            if not alive_rows(storage, row, segment)[wanted].all():
                 _merge(storage, keyring, [row])
             segment.wipe()
 

@@ -128,8 +128,9 @@ def keep(
     change: Change,
     tags: Mapping[str, bytes],
     vectors: Mapping[str, tuple[Vectors, bytearray]] = MappingProxyType({}),
-) -> None:
-    """Put memories of a collection into the trash, before they are deleted or replaced.
+) -> set[str]:
+    """Put memories of a collection into the trash, before they are deleted or replaced. Returns
+    those that are in it now.
 
     Inside the caller's transaction. ``tags`` are their row tags, ``vectors`` what the index has of
     some of them, which is overwritten. A row that was tampered with is left out, as far as the
@@ -138,7 +139,7 @@ def keep(
     keys, time = keyring.of(collection), format_time(datetime.now(UTC))
     wanted = [one for one in ids if one not in change.skipped]
     found, origins = storage.memories.with_bodies(wanted), storage.origins.of(wanted)
-    number, rows = storage.trash.next_number(), list[TrashRow]()
+    number, rows, there = storage.trash.next_number(), list[TrashRow](), set[str]()
     opens = collection in keyring.openable()
     for memory, (row, body) in found.items():
         if body is None or (epoch := _epoch_of(keys, row, body)) is None:
@@ -166,7 +167,9 @@ def keep(
         cell = sealed + numbers
         rows.append(_sealed(keys, number + len(rows), replace(kept, vectors=about), cell, epoch))
         numbers[:] = bytes(len(numbers))
+        there.add(memory)
     storage.trash.insert(rows)
+    return there
 
 
 def _epoch_of(keys: CollectionKeys, row: MemoryRow, body: Body) -> int | None:
@@ -406,34 +409,39 @@ def too_old(storage: Storage, keyring: Keyring, days: int) -> bool:
     )
 
 
-def purge(storage: Storage, keyring: Keyring, days: int) -> int:
-    """Take out what is older than so many days (in the caller's transaction); how many rows.
+def purge(storage: Storage, keyring: Keyring, days: int) -> tuple[int, set[str]]:
+    """Take out what is older than so many days (in the caller's transaction). Returns how many
+    rows, and which memories were deleted in them.
 
     What does not open stays, for ``verify`` to name, and keeps nothing behind it.
     """
-    gone = 0
+    gone, deleted = 0, set[str]()
     for collection in keyring.readable():
-        keys, old = keyring.of(collection), list[int]()
-        memories = set[str]()
+        keys, old = keyring.of(collection), list[Entry]()
         for number, _, sealed in storage.trash.of([collection]):
             is_old = _is_old(keys, number, sealed, days)
             if is_old:
-                old.append(number)
-                memories.add(_read(keys, number, sealed).memory)
+                old.append(Entry(number, collection, _read(keys, number, sealed)))
             elif is_old is False:
                 break
-        gone += storage.trash.delete(old)
-        drop_originals(storage, keyring, memories)
-    return gone
+        gone += storage.trash.delete(one.number for one in old)
+        drop_originals(storage, keyring, {one.kept.memory for one in old})
+        deleted |= {one.kept.memory for one in old if is_deleted(one)}
+    return gone, deleted
 
 
 def _is_old(keys: CollectionKeys, number: int, sealed: bytes, days: int) -> bool | None:
-    """Whether a row was made before so many days; None where it does not open."""
+    """Whether a row was made before so many days; None where it does not open.
+
+    Whole days, so that what was deleted on one of them is erased at once: see
+    :func:`memory_store.session.writer.drop` for what that costs.
+    """
     try:
         time = _read(keys, number, sealed).time
     except (TamperedError, FormatError):
         return None
-    return not days or time <= format_time(datetime.now(UTC) - timedelta(days=days))
+    first = datetime.now(UTC).date() - timedelta(days=days)
+    return not days or time < first.isoformat()
 
 
 # -- keys --------------------------------------------------------------------------------------

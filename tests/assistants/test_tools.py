@@ -362,6 +362,17 @@ class TestWriting:
         assert [known["id"] for known in one["already_known"]] == [id_]
         assert len(store.list()) == 1
 
+    def test_to_a_model_that_does_not_read_them_no_two_texts_say_the_same(
+        self, store: MemoryStore
+    ) -> None:
+        added(store, "Ключ висит у соседа box", topics=["home"])  # the model reads box alone
+        new = {"text": "Пароль лежит под столом box", "topics": ["home"]}
+        (one,) = call(assistant(store), "memory_add", {"memories": [new], "if_new": True})[
+            "memories"
+        ]
+        assert (one["already_known"], one["may_replace"]) == ([], [])
+        assert len(store.list()) == 2
+
     def test_another_number_is_something_new(self, store: MemoryStore) -> None:
         old = added(store, "The rent of the flat in Lisbon is 900", topics=["home"])
         new = {"text": "The rent of the flat in Lisbon is 950", "topics": ["home"]}

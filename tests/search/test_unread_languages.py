@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from shlex import quote
 
 import pytest
+from tiny_embedder import build
 from tiny_reranker import chosen
 
 from memory_store import access
@@ -70,8 +72,6 @@ def test_a_small_collection_is_named_beside_a_large_one_that_is_read(russian: Me
 def test_a_collection_is_measured_by_the_model_of_its_own(
     russian: MemoryStore, tmp_path: Path
 ) -> None:
-    from tiny_embedder import build
-
     folder = tmp_path / "reads-russian"
     build(folder, words=sorted({*" ".join(COMMON_WORDS["ru"].split()).casefold().split()}))
     russian.collections.set("personal", embedder=str(folder))
@@ -106,6 +106,21 @@ def test_a_memory_in_a_language_that_the_model_does_not_read_is_found_by_its_wor
     assert answer.why is not None
     assert "does not read the query, or the language of this memory" in str(answer.why.reason)
     assert {row.id for row in store.search("dwelling physician").rows} == {*english}
+
+
+def test_by_a_model_for_english_no_two_notes_in_other_letters_are_alike(
+    make_store: Callable[..., MemoryStore], tmp_path: Path
+) -> None:
+    store = make_store("english.db", embedder=str(build(tmp_path / "tiny-minilm-en")))
+    first = store.add(f"{RUSSIAN[1]} box").id  # the model reads box alone
+    store.add(f"{RUSSIAN[2]} box")
+    assert store.review.list().same == ()
+    assert store.related(first) == []
+    (line,) = [one for one in store.search("", like=first).degraded if one.code is Code.UNREAD]
+    assert "does not read Russian" in line
+    for text in ("The box is in the hall.", "In the hall is the box."):
+        store.add(text)
+    assert len(store.review.list().same) == 1
 
 
 def test_a_reranker_reads_no_query_whose_letters_it_does_not_read(

@@ -25,7 +25,7 @@ from memory_store.records.sync import CONFLICT_OF, CONFLICT_TOPIC
 from memory_store.session.embedders import WritingEmbedders, without_model
 from memory_store.session.entries import Windows, indexable
 from memory_store.session.indexer import Indexer
-from memory_store.session.writer import take_out, write_batch
+from memory_store.session.writer import drop, take_out, write_batch
 from memory_store.vault import sync_state, trash
 from memory_store.vault.contents import Content, digest, exact_digest, packed, unpacked
 from memory_store.vault.keyring import VAULT_SCOPE
@@ -240,6 +240,7 @@ def _write(
         take_out(storage, vault, [*plan.deleted.keys() & plan.erased], None)
         if plan.erased:
             trash.erase(storage, vault.keyring, plan.erased)
+            drop(storage, vault.keyring, plan.erased)
         rows = tags_of(storage, copy, plan.written)
         noted[:] = [_with_row(plan, one, rows) for one in plan.known.values()]
         copy.write(storage, state, noted)

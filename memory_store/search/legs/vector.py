@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from memory_store.errors import ModelError
 from memory_store.index.numpy_vectors import NumpyVectors, best_windows
 from memory_store.index.vectors import VectorHits
-from memory_store.models.readability import is_read, unread_languages
+from memory_store.models.readability import NAMES, is_foreign, is_read, unread_languages
 from memory_store.records.degraded import Code, Degraded
 from memory_store.search.candidates import Fetched, LegList, QueryModel, Scope
 from memory_store.search.context import SearchContext
@@ -116,7 +116,7 @@ def _unread(model: QueryModel, search: Search) -> tuple[Degraded, ...]:
         return (unread_query(model.embedder, read_it(context.typed_vault())),)
     return tuple(
         unread_line(
-            model.embedder,
+            model.embedder.name,
             named_collections(collections, context),
             languages,
             read_it(context.typed_vault(), _named_apart(collections, context)),
@@ -165,7 +165,7 @@ def _like_list(
     """The memories nearest to one, window by window, and what cannot be compared with it.
 
     Each counts with its best pair of windows. No model is asked: vectors are compared with
-    vectors, those of other models not at all.
+    vectors, those of other models not at all, nor those of a text that its model does not read.
     """
     like, context = search.analysis.like, search.context
     if like is None:
@@ -173,7 +173,16 @@ def _like_list(
     if not len(like.vectors):
         mend = f"{REINDEX}{context.typed_vault()}"
         return (), (Degraded(Code.NOT_EMBEDDED, NO_VECTOR, mend),)
-    model = like.model or context.indexed_with[like.collection].fingerprint
+    settings, language = (
+        context.indexed_with[like.collection],
+        search.snapshot.language(like.ordinal),
+    )
+    name = context.earlier_models.get(like.model, settings.embedder)
+    if is_foreign(name, language):
+        named = named_collections([like.collection], context)
+        command = read_it(context.typed_vault(), _named_apart([like.collection], context))
+        return (), (unread_line(name, named, [NAMES.get(language, language)], command),)
+    model = like.model or settings.fingerprint
     lines = tuple(other_model(one, context) for one in searched if one.model != model)
     scope = next((one for one in searched if one.model == model), None)
     if scope is None:
