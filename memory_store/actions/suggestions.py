@@ -17,6 +17,7 @@ from memory_store.errors import NotFoundError
 from memory_store.index.likeness import Ordinals, nearest, untagged
 from memory_store.index.snapshot import Filters, Mask, Snapshot
 from memory_store.records.review import SuggestedTopic
+from memory_store.session.likenesses import unread
 from memory_store.session.opened_vault import OpenVault
 from memory_store.text.canonical import normalise_topic
 from memory_store.vault.audit_events import READ
@@ -51,12 +52,13 @@ def of_neighbours(
     vault: OpenVault, snapshot: Snapshot, mask: Mask, asked: Ordinals
 ) -> list[list[SuggestedTopic]]:
     """For each document asked for the topics that its neighbours in ``mask`` share, the most
-    frequent first."""
+    frequent first. Of what its model does not read nothing is near."""
+    silent = unread(snapshot, vault.settings.indexing)
     tagged = mask & ~untagged(snapshot, mask)
     near = []
-    every = nearest(snapshot, asked, np.flatnonzero(mask), AMONG + 1)
+    every = nearest(snapshot, asked, np.flatnonzero(mask & ~silent), AMONG + 1)
     for ordinal, others in zip(asked.tolist(), every, strict=True):
-        others = others[others != ordinal][:AMONG]
+        others = others[others != ordinal][: 0 if silent[ordinal] else AMONG]
         near.append(others[tagged[others]][:NEAR])
     heads = open_heads(vault, snapshot.ids(np.unique(np.concatenate([*near, asked[:0]]))))
     answers = []

@@ -143,6 +143,9 @@ class FileImporter:
             content = content if before == _large(file) else None
         if whole and content is not None:
             self._batch.marks.append(FileMark(source, tag, content, blob))
+        elif records and file.kind != STDIN:  # its memories are of this source; it is read again
+            unread = self._tagger.tag(b"content", self._shaping, tag)
+            self._batch.marks.append(FileMark(source, tag, unread))
 
     def _original(self, file: SourceFile) -> bytes | None:
         """The bytes of a file whose original is to be kept; None for what cannot be read, which

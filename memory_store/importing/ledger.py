@@ -44,8 +44,9 @@ LISTED_FAILURES = 20  # of one source: it is sealed with each import
 
 
 class FileMark(Struct, frozen=True):
-    """What is remembered of a file that was read to its end: keyed tags of its name and bytes; and
-    in a Git work tree of the id that Git gives to these bytes."""
+    """What is remembered of a file that was read: keyed tags of its name and bytes; and in a Git
+    work tree of the id that Git gives to these bytes. Of one that is to be read again, a tag that
+    no bytes have."""
 
     source: str
     tag: bytes
@@ -157,7 +158,7 @@ class Ledger:
         return KnownRecord(memory, proven.draft, proven.origin)
 
     def mark(self, storage: Storage, marks: Sequence[FileMark]) -> None:
-        """Remember files that were read to their end (in the caller's transaction)."""
+        """Remember files that were read (in the caller's transaction)."""
         storage.files.write(
             [(one.tag, self._source(storage, one.source), one.content + one.blob) for one in marks]
         )
@@ -262,6 +263,8 @@ class Ledger:
             for row in storage.memories.rows([*missing]).values():
                 head, (file, edited) = open_head(self.vault.keyring, row, known), missing[row.id]
                 at, ref = head["source"], head["ref"]
+                if file in records and self._is_of_another_table(at):
+                    continue
                 # None where the ref is a row's, or one that the note gave itself
                 path = Path(at, ref) if at and ref and self.file_tag(at, ref) == file else None
                 there = self._stands(at, file) if path is None else path.exists()
@@ -270,6 +273,11 @@ class Ledger:
                     below = path is not None and at == source and not edited
                     found.append(Gone(row.id, shown(path or name), ref if below else ""))
         return sorted(found, key=lambda one: one.name)
+
+    def _is_of_another_table(self, at: str | None) -> bool:
+        """Whether a row of a database, whose file was read, is of a table that was not."""
+        table = self.request.table
+        return bool(table and at and not os.path.lexists(at) and not at.endswith(f"#{table}"))
 
     def _stands(self, at: str, file: bytes) -> bool:
         """Whether a file of that tag, of rows, is still where a memory of it says."""

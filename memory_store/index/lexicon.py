@@ -33,7 +33,8 @@ _BREAK = b"\n"
 _BITS = np.full(256, 1 << 26, np.uint32)  # of each byte
 _BITS[0] = 0  # what fills up a shorter word
 _BITS[ord("a") : ord("z") + 1] = 1 << np.arange(26, dtype=np.uint32)
-_BITS[128:] = 1 << 27
+_BEYOND = np.uint32(1 << 27)
+_BITS[128:] = _BEYOND
 
 
 class Spelled(Struct, array_like=True):
@@ -74,6 +75,13 @@ class Lexicon(Extra):
         away, or both: words of more other letters are further, and a few in a thousand remain."""
         others = self._letters ^ _letters_of(np.array([word]))
         return np.flatnonzero(np.bitwise_count(others) <= 2 * edits)
+
+    def may_differ_by_accents(self, bare: bytes) -> npt.NDArray[np.intp]:
+        """Where the words stand that may be one of a to z but for their accents: those that hold a
+        letter beyond these, and no other one of these."""
+        allowed = _letters_of(np.array([bare])) | _BEYOND
+        accented = (self._letters & _BEYOND) != 0
+        return np.flatnonzero(accented & ((self._letters & ~allowed) == 0))
 
     @cached_property
     def _letters(self) -> npt.NDArray[np.uint32]:

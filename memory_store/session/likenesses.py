@@ -66,7 +66,7 @@ class Likenesses:
             same = kept is not None and kept.snapshot() is snapshot
             if kept is None or not (same and np.array_equal(kept.mask, mask)):
                 before = kept.found if kept else None
-                found = likeness(snapshot, mask, *near, most, before, _unread(snapshot, indexing))
+                found = likeness(snapshot, mask, *near, most, before, unread(snapshot, indexing))
                 kinds = kept.kinds if kept else {}
                 kept = Kept(weakref.ref(snapshot), mask, indexing, found, kinds)
             self._kept[openable] = kept
@@ -80,7 +80,7 @@ class Likenesses:
         self._kept.clear()
 
 
-def _unread(snapshot: Snapshot, indexing: Settings) -> Mask:
+def unread(snapshot: Snapshot, indexing: Settings) -> Mask:
     """bool [documents]: those in letters that their collection's model was not made for. To it all
     of them are alike."""
     models = [indexing.of(one).embedder for one in snapshot.collections]

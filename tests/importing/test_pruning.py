@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,26 @@ def test_a_row_that_left_is_pruned_though_the_file_was_imported_meanwhile(
     report = prune(store, file)
     assert (report.unchanged, report.pruned) == (1, 1)
     assert texts(store) == ["Row 1."]
+
+
+def test_a_row_that_left_its_table_is_named_and_pruned_and_other_tables_keep_theirs(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    file = tmp_path / "blog.db"
+    with closing(sqlite3.connect(file)) as blog, blog:
+        for table in ("posts", "drafts"):
+            blog.execute(f"create table {table} (id integer primary key, body text)")
+            blog.execute(f"insert into {table} values (1, 'First of {table}'), (2, 'Second')")
+    for table in ("posts", "drafts"):
+        store.import_paths([file], table=table)
+    (source,) = store.sources()
+    assert source.memories == 4
+    with closing(sqlite3.connect(file)) as blog, blog:
+        blog.execute("delete from posts where id = 2")
+    assert store.import_paths([file], table="posts").vanished == (f"{file}#posts: 2",)
+    assert store.import_paths([file], table="drafts", prune=True).pruned == 0
+    assert store.import_paths([file], table="posts", prune=True).pruned == 1
+    assert texts(store) == ["First of drafts", "First of posts", "Second"]
 
 
 def test_a_ref_that_left_a_note_is_pruned_though_the_note_was_imported_meanwhile(

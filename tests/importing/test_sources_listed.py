@@ -140,3 +140,15 @@ def test_the_memories_of_a_source_are_its_own(store: MemoryStore, tmp_path: Path
     store.add("By hand.")
     ids = store.memories_of_source(str(one))
     assert [store.get(id).text for id in ids] == ["Alpha."]
+
+
+def test_the_memories_of_a_source_that_could_be_read_in_part_are_its_own_too(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    rows = tmp_path / "rows.ndjson"
+    rows.write_text('{"id": "a", "text": "Alpha."}\nno JSON\n')
+    assert store.import_paths([rows]).failed == 1
+    (source,) = store.sources()
+    assert source.memories == len(store.memories_of_source(str(rows))) == 1
+    rows.write_text('{"id": "b", "text": "Beta."}\n')
+    assert store.import_paths([rows], prune=True).pruned == 1

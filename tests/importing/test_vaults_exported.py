@@ -100,3 +100,13 @@ def test_a_vault_comes_back_whole_but_for_its_trash_and_originals(
         again.original(lease.id)
     report = again.import_paths([*(tmp_path / "out").glob("*")], embed=False)
     assert report.unchanged == len(told(full))
+
+
+@pytest.mark.in_a_file
+def test_a_vault_is_not_read_as_a_table_and_the_failure_says_what_to_import_instead(
+    full: MemoryStore, make_store: Callable[..., MemoryStore]
+) -> None:
+    report = make_store("other.db").import_paths([full.path], table="memories")
+    assert report.failures == (
+        (str(full.path), "a vault: import what memory-store export writes of it"),
+    )

@@ -113,7 +113,9 @@ def test_by_a_model_for_english_no_two_notes_in_other_letters_are_alike(
 ) -> None:
     store = make_store("english.db", embedder=str(build(tmp_path / "tiny-minilm-en")))
     first = store.add(f"{RUSSIAN[1]} box").id  # the model reads box alone
-    store.add(f"{RUSSIAN[2]} box")
+    for text in RUSSIAN[::2]:
+        store.add(f"{text} box", topics=["boxes"])
+    assert store.suggested_topics(first) == []
     assert store.review.list().same == ()
     assert store.related(first) == []
     (line,) = [one for one in store.search("", like=first).degraded if one.code is Code.UNREAD]

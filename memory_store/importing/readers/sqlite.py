@@ -25,7 +25,7 @@ from memory_store.importing.source_file import (
     UnreadableError,
 )
 from memory_store.sqlite import connect, sqlite3
-from memory_store.vault.storage.file_access import file_access
+from memory_store.vault.storage.file_access import file_access, says_vault
 
 STORED_COLUMN = 0  # `hidden` of pragma table_xinfo; generated columns are 2 and 3
 ROW_NUMBER_NAMES = ("rowid", "_rowid_", "oid")  # https://sqlite.org/rowidtable.html
@@ -39,6 +39,8 @@ def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
         if file.path.stat().st_size == 0:
             raise LeftOutError("empty")
         raise UnreadableError("not a SQLite database")
+    if says_vault(file.path):
+        raise UnreadableError("a vault: import what memory-store export writes of it")
     try:
         with closing(_open(file.path, limits)) as connection:
             yield from items_of(file, _rows(connection, file.table, file.text_columns))

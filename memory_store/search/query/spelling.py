@@ -59,7 +59,6 @@ if TYPE_CHECKING:
 SHORTEST = 4  # letters of a word that is corrected: among three, most words are near to another
 TWO_EDITS = 8  # letters from which two edits are one slip
 INFLECTED = 6  # letters of a word of which another form may be held
-MOST_ACCENTS = 3  # of a word that is typed without them
 MOST_CORRECTED = 8  # words of a query: a text that was pasted is not full of slips
 
 SHORTEST_PART = 4  # letters of a part of a compound
@@ -274,11 +273,13 @@ def nearest(word: str, lexicons: Sequence[tuple[Part, Lexicon]]) -> str | None:
 
 
 def _but_for_accents(word: str, lexicons: Sequence[tuple[Part, Lexicon]]) -> str | None:
-    """The word that most living memories hold among those that differ from one by accents alone."""
+    """The accented word that most living memories hold among those that are typed so without
+    accents, of a to z."""
     bare, held = without_accents(word), Counter[str]()
-    for part, lexicon in lexicons:
-        for place in lexicon.may_be_near(word.encode("utf-8", "replace"), MOST_ACCENTS).tolist():
-            other = lexicon.words[place].decode("utf-8", "replace")
+    for part, lexicon in lexicons if bare.isascii() else ():
+        places = lexicon.may_differ_by_accents(bare.encode())
+        for place, known in zip(places.tolist(), lexicon.words[places].tolist(), strict=True):
+            other = known.decode("utf-8", "replace")
             if other != word and without_accents(other) == bare:
                 held[other] += lexicon.counts(place, place + 1, part.alive).item()
     return max(+held, key=lambda one: (held[one], one), default=None)

@@ -60,7 +60,7 @@ class Sources(Table):
 
 
 class SourceFiles(Table):
-    """The table ``vault_source_files``: which files were read to their end, by keyed tags."""
+    """The table ``vault_source_files``: which files were read, by keyed tags."""
 
     def known(self, tag: bytes, collections: Collection[str]) -> tuple[bytes, str, int] | None:
         """(content, source, memories): what is remembered of a file, and how many memories of
