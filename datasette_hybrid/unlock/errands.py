@@ -22,7 +22,9 @@ from ..requests import questions
 from ..search.forms import values
 
 BELOW, POSTED = "_to", "_posted"  # our own fields: Datasette's parameters begin like this, too
-NEVER_CARRIED = frozenset({BELOW, POSTED, "secret", "csrftoken", "asked"})
+SECRETS = frozenset({"secret", "passphrase", "password", "recovery_code", "recovery-code", "key"})
+"""Fields that a program may put a secret into; the form has the first alone."""
+NEVER_CARRIED = SECRETS | {BELOW, POSTED, "csrftoken", "asked"}
 """What stood behind a name in the address is forgotten at a lock: see ``requests/returning.py``."""
 ADDRESS = re.compile(r"(?:/[A-Za-z0-9~_-][A-Za-z0-9~._-]*){1,8}")
 """Below the search page: no empty part, no dots that lead up, nothing that names another server."""

@@ -97,6 +97,16 @@ async def test_a_wrong_secret_is_refused_and_never_repeated(closed: Served) -> N
     assert (await closed.submit("/unlock", {"secret": "x" * 5000})).status_code == 400
 
 
+@pytest.mark.parametrize("field", ["passphrase", "recovery_code"])
+async def test_a_secret_in_a_field_of_another_name_is_not_repeated(
+    closed: Served, field: str
+) -> None:
+    wrong = await closed.submit("/unlock", {field: "five small grey herons"})
+    assert "herons" not in wrong.text
+    right = await closed.submit("/unlock", {"secret": PASSPHRASE, field: PASSPHRASE, "q": "peas"})
+    assert right.headers["location"].endswith("?q=peas")
+
+
 async def test_guessing_is_slowed_down(closed: Served) -> None:
     for number in range(attempts.FREE):
         refused = await closed.submit("/unlock", {"secret": f"guess number {number}"})
