@@ -88,6 +88,7 @@ def drafts(first: int) -> list[MemoryDraft]:
     ]
 
 
+@pytest.mark.in_a_file  # the statements are SQLite's
 def test_a_batch_an_unlock_and_a_search_take_few_statements(
     make_store: Make, key_file: Path, said: Said
 ) -> None:
