@@ -128,6 +128,7 @@ def test_a_deleted_memory_leaves_no_sealed_copy_behind(store: MemoryStore) -> No
         if file.exists():
             assert bytes(head)[18:] not in file.read_bytes()
             assert gone.id.encode() not in file.read_bytes() or file == store.path
+    store.trash.empty()
     with sqlite3.connect(store.path) as connection:
         documents = connection.execute("select sum(documents) from vault_segments").fetchone()[0]
     connection.close()
@@ -290,7 +291,7 @@ def test_clear_columns_that_were_emptied_are_noticed(store: MemoryStore, key_fil
         opened.get(memory.id)
 
 
-def test_what_was_pruned_leaves_no_entry_in_the_index(store: MemoryStore, tmp_path: Path) -> None:
+def test_what_was_pruned_leaves_no_entry_in_the_index_once_the_trash_is_empty(store: MemoryStore, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()
     for name in ("stays", "goes"):
@@ -304,6 +305,7 @@ def test_what_was_pruned_leaves_no_entry_in_the_index(store: MemoryStore, tmp_pa
     connection.close()
     (notes / "goes.md").unlink()
     assert store.import_paths([notes], prune=True).pruned == 1
+    assert store.trash.empty() == 1
     with sqlite3.connect(store.path) as connection:
         (documents,) = connection.execute("select sum(documents) from vault_segments").fetchone()
     connection.close()
