@@ -291,7 +291,9 @@ def test_clear_columns_that_were_emptied_are_noticed(store: MemoryStore, key_fil
         opened.get(memory.id)
 
 
-def test_what_was_pruned_leaves_no_entry_in_the_index_once_the_trash_is_empty(store: MemoryStore, tmp_path: Path) -> None:
+def test_what_was_pruned_leaves_no_entry_in_the_index_once_the_trash_is_empty(
+    store: MemoryStore, tmp_path: Path
+) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()
     for name in ("stays", "goes"):
