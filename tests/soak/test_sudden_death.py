@@ -134,7 +134,7 @@ def test_deletions_that_are_killed_are_done_or_not_begun(scene: Scene, tmp_path:
     for copy, death in kills(3, "delete", scene, ids=doomed):
         reported = [line for line in death.said if line.startswith("gone ")]
         gone = {line.removeprefix("gone ") for line in reported}
-        assert entries(copy) == rows(copy)  # nothing of a deleted memory is left in the index
+        assert entries(copy) == rows(copy)  # nothing of an erased memory is left in the index
         with copy.reopened() as store:
             there = {memory.id: memory.text for memory in store.list(limit=NOTES)}
             found = {row.id for row in store.search("generation", mode="keyword", limit=32).rows}

@@ -120,7 +120,7 @@ def reindex(store: MemoryStore, arguments: dict[str, Any], say: Say) -> None:
 def delete(store: MemoryStore, arguments: dict[str, Any], say: Say) -> None:
     """Delete memories one by one; says each id once it is gone."""
     for memory in arguments["ids"]:
-        store.delete(memory)
+        store.delete(memory, now=True)  # which takes it out of the index, too
         say(f"gone {memory}")
 
 
