@@ -44,8 +44,8 @@ def shown_to_readers(response: SearchResponse, *, owner: bool) -> SearchResponse
 
 
 def warning_shown(warning: str, *, owner: bool) -> str:
-    """A warning about the vault's file: its path, and the command, are for the ``owner``."""
-    line = Degraded(Code.FILE, warning)
+    """A warning about the vault's file: its path, and what to do, are for the ``owner``."""
+    line = Degraded(Code.FILE, warning.partition(". After a backup")[0])
     return warning if owner else without_commands([line])[0].sentence
 
 

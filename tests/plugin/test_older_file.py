@@ -48,6 +48,8 @@ async def test_the_start_page_says_it_until_it_is_accepted_and_results_show_it_o
     for_a_reader = (await served.by("bob").get("")).text
     assert reported(for_a_reader)
     assert str(filled.path.parent) not in for_a_reader
+    assert "its latest changes are missing." in for_a_reader, "a whole sentence, and no command"
+    assert "memory-store verify" not in for_a_reader
     with MemoryStore.open(filled.path, key_file=filled.key_file) as terminal:
         terminal.accept_older()
     assert not reported((await root.get("")).text)
