@@ -245,10 +245,10 @@ class MemoryStore(Actions):
     sync_with_copy = late(lambda: actions.sync.with_copy)
     sync_with_folder = late(lambda: actions.sync.with_folder)
 
-    frequent_topics = reads.frequent_topics
-    recent_topics = reads.recent_topics
-    topic_hash = reads.topic_hash
-    topics = reads.topics
+    frequent_topics = late(lambda: actions.topics.frequent_topics)
+    recent_topics = late(lambda: actions.topics.recent_topics)
+    topic_hash = late(lambda: actions.topics.topic_hash)
+    topics = late(lambda: actions.topics.topics)
     suggested_topics = late(lambda: actions.suggestions.suggested_topics)
     landscape = late(lambda: actions.landscape.landscape)
 

@@ -1,7 +1,8 @@
 """What a store can do: one function an action.
 
 searches     search, and the view of the vault that a search runs on
-reads        find a memory by what names it, open it, list many; which topics there are
+reads        find a memory by what names it, open it, list many
+topics       which there are, and how many memories each has
 writes       add memories, import files, index again
 edits        change, add and delete memories, one or many at once; publish one elsewhere
 code         source code by its syntax: outlines, symbols, who depends on what, parts of files
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         sources,
         suggestions,
         sync,
+        topics,
         trail,
         trash,
         words,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 import uuid
 import weakref
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -34,7 +33,6 @@ from memory_store.errors import (
     TamperedError,
 )
 from memory_store.index.snapshot import Filters, Mask, Snapshot
-from memory_store.index.topics import carriers, topic_counts, with_topic_or_below
 from memory_store.records import (
     STATUSES,
     Memory,
@@ -58,13 +56,10 @@ from memory_store.vault.rows import (
     resolve_id,
     topic_tags,
 )
-from memory_store.vault.settings import FILLING
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.damage import vault_faults
 from memory_store.vault.storage.memories import MemoryRow
 from memory_store.vault.storage.server import is_on_server
-from memory_store.vault.storage.table import parts
-from memory_store.vault.topic_hashes import asked_epoch
 
 AT_ONCE = 64  # memories that are open at a time where all are asked for
 Ordinals = npt.NDArray[np.int64]
@@ -362,7 +357,7 @@ def newest(
         if after is not None:
             mask &= _behind(snapshot, *after)
         most = None if by is not None else offset + limit
-        return _newest_first(snapshot, mask.nonzero()[0], most)
+        return newest_first(snapshot, mask.nonzero()[0], most)
 
     page = slice(offset, offset + limit)
     if by is None:
@@ -441,7 +436,7 @@ def _listed(
         batches = (ids[start : start + AT_ONCE] for start in range(0, len(ids), AT_ONCE))
         return rows, AllRows(), set(ids).__contains__, batches
     snapshot = known.snapshot.limited_to(readable)
-    ordinals = _newest_first(snapshot, snapshot.alive.nonzero()[0])
+    ordinals = newest_first(snapshot, snapshot.alive.nonzero()[0])
     starts = range(0, len(ordinals), AT_ONCE)
     found = (snapshot.ids(ordinals[start : start + AT_ONCE]) for start in starts)
     return storage, known, partial(_is_there, snapshot), found
@@ -480,7 +475,8 @@ def _undamaged(
             yield from found
 
 
-def _newest_first(snapshot: Snapshot, ordinals: Ordinals, most: int | None = None) -> Ordinals:
+def newest_first(snapshot: Snapshot, ordinals: Ordinals, most: int | None = None) -> Ordinals:
+    """Documents by when they were created, then by id; ``most`` of them (``None``: all)."""
     most = len(ordinals) if most is None else most
     return ordinals[snapshot.best_first(ordinals, snapshot.created[ordinals], most)]
 
@@ -522,88 +518,3 @@ def _topic_group(vault: OpenVault, topic: str) -> dict[str, list[bytes]]:
         collection: [vault.keyring.of(collection).blinder.topic(normalised)]
         for collection in vault.keyring.readable()
     }
-
-
-# -- topics -------------------------------------------------------------------------------
-
-NAMED = 40
-"""Topics of each collection that are looked up. One that is frequent only in the sum of many
-collections may be missed; those that are listed have their true number."""
-
-
-@action(None, writes=False)
-def topics(opened: Opened, *, collection: str | Sequence[str] = ()) -> dict[str, int]:
-    """Topic → how many memories carry it, most frequent first, in a spelling that one of them has.
-    Opens at most a head for each topic, no body."""
-    vault = opened.vault
-    wanted = set(collection_ids(vault, several(collection)) or vault.keyring.readable())
-    with vault.moment(counted=True) as (_, known):
-        snapshot, openable = known.snapshot, wanted & set(vault.keyring.openable())
-        seen = snapshot.visible(openable)
-        spellings = _spellings(vault, snapshot, seen, snapshot.size)
-        blinders = {one: vault.keyring.of(one).blinder for one in openable}
-    group = {one: [*map(blinder.topic, spellings)] for one, blinder in blinders.items()}
-    counts = zip(spellings, topic_counts(snapshot, group, seen), strict=True)
-    ranked = sorted(counts, key=lambda item: (-item[1], item[0]))
-    return {spellings[topic]: count for topic, count in ranked}
-
-
-@action(None, writes=False)
-def frequent_topics(opened: Opened, most: int = 10) -> dict[str, int]:
-    """At most so many topics → how many memories ``topic:`` finds by it, most frequent first.
-
-    Of all that may be read. Opens a head for each topic that is looked up, no body.
-    """
-    vault = opened.vault
-    snapshot, openable = vault.snapshot(), set(vault.keyring.openable())
-    seen = snapshot.visible(openable)
-    blinders = {one: vault.keyring.of(one).blinder for one in openable}
-    counts = {}
-    for topic, shown in _spellings(vault, snapshot, seen, NAMED).items():
-        group = {one: [blinder.topic(topic)] for one, blinder in blinders.items()}
-        counts[shown] = int(np.count_nonzero(with_topic_or_below(snapshot, group) & seen))
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return dict(ranked[:most])
-
-
-def _spellings(vault: OpenVault, snapshot: Snapshot, seen: Mask, most: int) -> dict[str, str]:
-    """Topics, normalised → as they were written: the ``most`` frequent ones of each collection."""
-    found: dict[str, str] = {}
-    for some in parts(carriers(snapshot, seen, most)):
-        for head in open_heads(vault, snapshot.ids(some)).values():
-            for topic in head.topics.values():
-                found.setdefault(normalise_topic(topic), topic)
-    return found
-
-
-@action(None, writes=False)
-def recent_topics(opened: Opened, memories: int = 500) -> list[str]:
-    """The topics of the newest so many memories, most frequent first, each in its first spelling.
-    Opens their heads, no body."""
-    snapshot = opened.vault.snapshot()
-    newest = _newest_first(snapshot, snapshot.alive.nonzero()[0], memories)
-    spellings: dict[str, str] = {}
-    counts: Counter[str] = Counter()
-    for head in open_heads(opened.vault, snapshot.ids(newest)).values():
-        for topic in head.topics.values():
-            counts[normalise_topic(topic)] += 1
-            spellings.setdefault(normalise_topic(topic), topic)
-    return [spellings[topic] for topic, _ in counts.most_common()]
-
-
-@action(None, writes=False)
-def topic_hash(opened: Opened, text: str, collection: str | None = None) -> str | None:
-    """The keyed hash of a topic as ``memory_topics`` stores it, in hex.
-
-    ``None`` while ``set_topics`` fills that table: a comparison with it would find nothing, or
-    everything. Where topics are kept in memory alone the table is empty, and the hash finds
-    nothing.
-    """
-    vault = opened.vault
-    vault.follow_settings()  # or the hash might be one of before a change of the key
-    held = vault.collections.find(collection)
-    if vault.settings.topics_kept == FILLING:
-        return None
-    keys = vault.keyring.of(held)
-    tag = keys.blinder.topic(normalise_topic(text))
-    return keys.stored(tag, asked_epoch(vault.reader(), keys)).hex()

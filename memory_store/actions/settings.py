@@ -68,7 +68,7 @@ def set_ranking(opened: Opened, fitted: FittedFusion | None) -> None:
 def set_topics(opened: Opened, where: str, progress: Progress | None = None) -> bool:
     """Keep topics as hashes in a ``table`` of the file, or in ``memory`` alone.
 
-    In the table SQL can join by them (:func:`~memory_store.actions.reads.topic_hash`), and who has
+    In the table SQL can join by them (:func:`~memory_store.actions.topics.topic_hash`), and who has
     the file sees which memories share a topic; ``memory`` takes them out of the file. Searches are
     the same. It is done in batches while others read and write; what was stopped goes on when it is
     called again. Returns whether the write-ahead log is empty, too: it is not as long as another
