@@ -39,11 +39,19 @@ def pdf(
     return (out + f"startxref\n{at}\n%%EOF\n").encode("latin-1")
 
 
-def docx(body: str, core: str = "") -> bytes:
+def docx(body: str, core: str = "", *, styles: str = "", main: str = "word/document.xml") -> bytes:
     types = "http://schemas.openxmlformats.org/package/2006/content-types"
-    document_ = f"<w:document xmlns:w='{WORDS}'><w:body>{body}</w:body></w:document>"
-    files = {"[Content_Types].xml": f"<Types xmlns='{types}'/>", "word/document.xml": document_}
-    return zipped({**files, **({"docProps/core.xml": core} if core else {})})
+    related = "http://schemas.openxmlformats.org/package/2006/relationships"
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    files = {
+        "[Content_Types].xml": f"<Types xmlns='{types}'/>",
+        "_rels/.rels": f"<Relationships xmlns='{related}'>"
+        f"<Relationship Id='r' Type='{kind}' Target='{main}'/></Relationships>",
+        main: f"<w:document xmlns:w='{WORDS}'><w:body>{body}</w:body></w:document>",
+        "docProps/core.xml": core,
+        "word/styles.xml": styles,
+    }
+    return zipped({name: content for name, content in files.items() if content})
 
 
 def paragraph(text: str, style: str = "") -> str:
@@ -82,8 +90,9 @@ def sheets(named: Mapping[str, Sequence[Sequence[object]]]) -> bytes:
     return written.getvalue()
 
 
-def book(**bodies: str) -> bytes:
-    """A book with a file for each chapter; they are listed in another order than they are read."""
+def book(*, begins: str = "", by: str = "", **bodies: str) -> bytes:
+    """A book with a file for each chapter; they are listed in another order than they are read.
+    Each ``begins`` so; it is ``by`` Anna, and another one."""
     items = "".join(
         f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>'
         for name in reversed(bodies)
@@ -91,9 +100,9 @@ def book(**bodies: str) -> bytes:
     spine = "".join(f'<itemref idref="{name}"/>' for name in bodies)
     package = f"""<package xmlns="http://www.idpf.org/2007/opf"><metadata
         xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Bees</dc:title>
-        <dc:creator>Anna</dc:creator></metadata><manifest>{items}</manifest>
+        <dc:creator>Anna</dc:creator><dc:creator>{by}</dc:creator></metadata><manifest>{items}</manifest>
         <spine>{spine}</spine></package>"""
     container = """<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
         <rootfile full-path="o/p.opf"/></rootfiles></container>"""
-    chapters = {f"o/{name}.xhtml": f"<html>{body}</html>" for name, body in bodies.items()}
+    chapters = {f"o/{name}.xhtml": f"{begins}<html>{body}</html>" for name, body in bodies.items()}
     return zipped({"META-INF/container.xml": container, "o/p.opf": package, **chapters})

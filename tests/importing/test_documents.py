@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from made_documents import book, docx, paragraph, pdf, sheets, slide
+from made_documents import WORDS, book, docx, paragraph, pdf, sheets, slide
 from reading_files import Outcome
 from zip_files import zipped
 
@@ -95,6 +95,42 @@ def test_a_word_document_becomes_markdown(rows: Rows) -> None:
     assert draft.metadata == {"author": "Anna"}
 
 
+def test_a_word_document_keeps_the_text_of_fields_formulas_and_its_title(rows: Rows) -> None:
+    field = "<w:fldSimple w:instr='SEQ'><w:r><w:t>7</w:t></w:r></w:fldSimple>"
+    formula = "<m:oMath xmlns:m='m'><m:f><m:num><m:r><m:t>mc²</m:t></m:r></m:num></m:f></m:oMath>"
+    body = f"<w:p><w:r><w:t>Figure </w:t></w:r>{field}</w:p><w:p>{formula}</w:p>"
+    assert rows("a.docx", docx(body)).only.text == "Figure 7\n\nmc²"
+    named = f"<w:styles xmlns:w='{WORDS}'><w:style w:type='paragraph' w:styleId='T'>" + (
+        "<w:name w:val='Title'/></w:style></w:styles>"
+    )
+    said = docx(paragraph("The lease", "T") + paragraph("Rent", "Heading1"), styles=named)
+    assert rows("a.docx", said).only.title == "The lease"
+
+
+def test_a_word_document_is_read_whatever_its_main_part_is_called(rows: Rows) -> None:
+    made = docx(paragraph("By a program on the web."), main="word/document2.xml")
+    assert rows("a.docx", made).only.text == "By a program on the web."
+
+
+def test_a_cell_that_spans_rows_or_holds_a_line_moves_no_other_cell(rows: Rows) -> None:
+    page = """<table><tr><th>who</th><th>what</th></tr><tr><td rowspan="2">Ada</td><td>a|b</td></tr>
+        <tr><td>keys</td></tr></table>"""
+    assert rows("a.html", page.encode()).only.text == (
+        "| who | what |\n| --- | --- |\n| Ada | a\\|b |\n|  | keys |"
+    )
+
+
+def test_a_table_that_only_lays_out_others_is_no_table(rows: Rows) -> None:
+    inner = "<table><tr><td>Hello</td></tr></table>"
+    page = f"<table><tr><td>{inner}</td><td><p>The rent is paid.</p></td></tr></table>"
+    assert rows("a.html", page.encode()).only.text == "Hello\n\nThe rent is paid."
+
+
+def test_words_of_neighbouring_blocks_are_not_run_together(rows: Rows) -> None:
+    page = b"<header>Ada</header><details><summary>Keys</summary>shed</details><aside>rent</aside>"
+    assert rows("a.html", page).only.text.split() == ["Ada", "Keys", "shed", "rent"]
+
+
 def test_slides_keep_their_numbers_tables_and_the_speakers_notes(rows: Rows) -> None:
     made = slide("The garden", ["tomatoes", "12"], notes="Water every second day.")
     text = rows("talk.pptx", made).only.text
@@ -142,6 +178,13 @@ def test_a_book_is_read_in_its_own_order(rows: Rows) -> None:
     )
 
 
+def test_a_book_names_all_its_authors_and_begins_with_no_line_of_its_markup(rows: Rows) -> None:
+    made = book(a="<p>One.</p>", nav="<nav>One</nav>", begins='<?xml version="1.0"?>', by="Bo")
+    draft = rows("bees.epub", made).only
+    assert draft.text == "## Chapter 1\n\nOne."
+    assert draft.metadata == {"chapters": "1", "author": "Anna, Bo"}
+
+
 def test_a_notebook_keeps_its_cells_and_what_they_printed(rows: Rows) -> None:
     cells = [
         {"cell_type": "markdown", "source": ["# Bees\\n", "counted"]},
@@ -183,6 +226,49 @@ def test_of_messages_with_one_id_each_that_says_something_else_is_a_memory(rows:
         ("Not letter 1", "message-3"),
     ]
     assert found.skips == {"all.mbox: message 2": "a copy of a message before it"}
+
+
+@pytest.mark.parametrize("kind", ["plain", "plain; charset=x-none", "plain; charset=utf-8", "html"])
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
+def test_a_message_is_read_whatever_it_says_of_its_encoding(
+    rows: Rows, kind: str, encoding: str
+) -> None:
+    sent = f"From: a@example.org\nContent-Type: text/{kind}\n\nGrüße aus Köln\n".encode(encoding)
+    assert rows("a.eml", sent).only.text.endswith("Grüße aus Köln")
+
+
+def parts(kind: str, *said: tuple[str, str]) -> str:
+    """A part of a message that holds others, by their headers and texts."""
+    within = "".join(f"--{kind}\nContent-Type: {about}\n\n{text}\n" for about, text in said)
+    return f"multipart/{kind}; boundary={kind}\n\n{within}--{kind}--"
+
+
+def test_all_texts_of_a_message_are_its_text_and_all_attachments_are_read(rows: Rows) -> None:
+    attached = ('text/csv; name="rent.csv"', "May,900")
+    mixed = parts("mixed", ("text/html", "<p>first</p>"), attached, ("text/html", "<p>last</p>"))
+    for content, text in (
+        (mixed, "first\n\nlast"),
+        (parts("alternative", ("text/plain", "all"), mixed.partition("\n\n")[::2]), "all"),
+        (parts("related", mixed.partition("\n\n")[::2]), "first\n\nlast"),
+    ):
+        made = f"From: a@example.org\nContent-Type: {content}\n"
+        mail, table = rows("a.eml", made.encode()).drafts
+        assert mail.text == f"From: a@example.org\n\n{text}"
+        assert (table.ref, table.text) == ("a.eml#rent.csv", "May,900")
+
+
+def test_an_empty_plain_text_gives_way_to_the_page_beside_it(rows: Rows) -> None:
+    content = parts("alternative", ("text/plain", ""), ("text/html", "<p>The rent</p>"))
+    made = f"From: a@example.org\nContent-Type: {content}\n"
+    assert rows("a.eml", made.encode()).only.text.endswith("\n\nThe rent")
+
+
+def test_an_attachment_that_cannot_be_read_is_named(rows: Rows) -> None:
+    found = rows("key.eml", message(lease_pdf=b"no such thing"))
+    assert [one.title for one in found.drafts] == ["The spare key"]
+    assert found.warnings == {
+        "key.eml: lease.pdf": "attached, and not read: broken, or no PDF file"
+    }
 
 
 def nested(depth: int) -> bytes:

@@ -23,15 +23,18 @@ ENDINGS = re.compile(r"\n[ \t\n]*\n[ \t\n]*\n")
 
 
 class Document(Struct, frozen=True):
-    """One memory of a file. ``part`` names it where a file has several; times are ISO 8601."""
+    """One memory of a file. ``part`` names it where a file has several; times are ISO 8601.
+    ``unread`` says why there is no text of this part."""
 
     text: str
     title: str = ""
     created: str | None = None
     metadata: dict[str, str] = {}
     part: str = ""
+    unread: str = ""
 
 
+NO_TEXT = "holds no text"
 NEEDS_A_PASSWORD = "needs a password: save a copy without one"
 
 

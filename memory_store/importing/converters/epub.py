@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from memory_store.importing.converters import html
 from memory_store.importing.converters.document import (
+    NO_TEXT,
     Document,
     LeftOutError,
     UnreadableError,
@@ -54,18 +55,18 @@ def convert(data: bytes) -> list[Document]:
             for name in dict.fromkeys(order)
             if name is not None and posixpath.normpath(name) in names
         ]
-    said = {
-        name: package.findtext(f".//{TERMS}{name}") or "" for name in ("title", "creator", "date")
-    }
-    text = "\n\n".join(_sections([chapter for chapter in chapters if chapter], said["title"]))
+    title, date = (package.findtext(f".//{TERMS}{name}") or "" for name in ("title", "date"))
+    authors = [(one.text or "").strip() for one in package.iter(f"{TERMS}creator")]
+    chapters = [chapter for chapter in chapters if chapter]
+    text = "\n\n".join(_sections(chapters, title))
     if not text:
-        raise LeftOutError("empty")
+        raise LeftOutError(NO_TEXT)
     return [
         Document(
             text=text,
-            title=said["title"].strip(),
-            created=moment(said["date"]),
-            metadata={"chapters": str(len(chapters)), **authored(said["creator"])},
+            title=title.strip(),
+            created=moment(date),
+            metadata={"chapters": str(len(chapters)), **authored(", ".join(filter(None, authors)))},
         )
     ]
 

@@ -6,15 +6,20 @@ import codecs
 import re
 from typing import Any
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from bs4.dammit import EncodingDetector
+from bs4.element import Declaration, ProcessingInstruction
 from markdownify import ATX, MarkdownConverter
 
-from memory_store.importing.converters.document import Document, LeftOutError, tidy
+from memory_store.importing.converters.document import NO_TEXT, Document, LeftOutError, tidy
 
 NOT_TEXT = (
     *("script", "style", "noscript", "template", "svg", "math", "canvas", "iframe", "object"),
     *("embed", "audio", "video", "nav", "button", "select", "textarea", "input", "head"),
+)
+BLOCKS = (
+    *("address", "aside", "details", "fieldset", "figure", "footer", "header", "legend", "main"),
+    "summary",
 )
 SECTIONS = ("main", "article", "section", "aside", "blockquote")  # whose footer belongs to them
 ENCODINGS = (
@@ -22,6 +27,8 @@ ENCODINGS = (
     *("koi8-r", "shift_jis", "cp932", "euc-jp", "iso2022-jp", "gb2312", "gbk", "gb18030"),
     *("big5", "euc-kr", "cp949", "cp1253", "cp1254", "cp1255", "cp1256", "iso8859-9"),
 )
+ROWS, CELLS = ("thead", "tbody", "tfoot", "tr"), ("td", "th")
+MOST_SPANNED = 1_000  # rows or columns of a cell
 WITHIN_A_WORD = re.compile(r"(?<=[^\W_])\\_(?=[^\W_])")  # where an underscore is no mark
 LINKS = ("http://", "https://", "mailto:")
 
@@ -47,7 +54,7 @@ def convert(data: bytes) -> list[Document]:
     language = page.html.get("lang") if page.html else None
     text = _text(page)
     if not text:
-        raise LeftOutError("empty")
+        raise LeftOutError(NO_TEXT)
     author = page.find("meta", attrs={"name": "author"})
     by = {"author": str(author.get("content"))} if author and author.get("content") else {}
     lang = {"lang": str(language)} if language else {}
@@ -85,5 +92,47 @@ def rehearse() -> None:
 def _text(page: BeautifulSoup) -> str:
     for one in page(NOT_TEXT):
         one.decompose()
+    for said in page(string=lambda text: isinstance(text, Declaration | ProcessingInstruction)):
+        said.extract()  # such as <?xml … ?>, with which the chapters of books begin
+    for block in page(BLOCKS):
+        block.name = "div"
+    for table in page("table"):
+        _prepare(table)
     text = _Markdown(heading_style=ATX, bullets="-").convert_soup(page)
     return tidy(WITHIN_A_WORD.sub("_", text))
+
+
+def _prepare(table: Any) -> None:
+    """Make of a table that only lays out others blocks of text, and of another one a grid: below a
+    cell that spans rows there are empty ones."""
+    own = [one for one in table([*ROWS, *CELLS]) if one.find_parent("table") is table]
+    cells = [one for one in own if one.name in CELLS]
+    if table.find("table") or len(cells) == 1:
+        for one in (table, *own):
+            one.name = "div"
+        return
+    for cell in cells:
+        for said in cell(string=lambda text: "|" in text):
+            said.replace_with(said.replace("|", "\\|"))
+    if not any(one.has_attr("rowspan") for one in cells):
+        return
+    spanned: dict[int, int] = {}  # column → rows below that its cell takes
+    for row in own:
+        if row.name != "tr":
+            continue
+        column = 0
+        for cell in [*row(CELLS, recursive=False), None]:
+            while spanned.get(column):
+                spanned[column] -= 1
+                column += 1
+                empty = Tag(name="td")
+                row.append(empty) if cell is None else cell.insert_before(empty)
+            if cell is not None:
+                for _ in range(_span(cell, "colspan")):
+                    spanned[column] = _span(cell, "rowspan") - 1
+                    column += 1
+
+
+def _span(cell: Any, name: str) -> int:
+    said = cell.get(name, "")[:4]
+    return max(1, min(MOST_SPANNED, int(said))) if said.isdecimal() else 1

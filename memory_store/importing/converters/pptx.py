@@ -9,6 +9,7 @@ from typing import Any
 from pptx import Presentation
 
 from memory_store.importing.converters.document import (
+    NO_TEXT,
     Document,
     LeftOutError,
     archive,
@@ -32,7 +33,7 @@ def convert(data: bytes) -> list[Document]:
     sections = [_section(slide, number) for number, slide in enumerate(slides, 1)]
     text = "\n\n".join(section for section in sections if section)
     if not text:
-        raise LeftOutError("empty")
+        raise LeftOutError(NO_TEXT)
     return [
         Document(
             text=text,

@@ -19,6 +19,7 @@ from memory_store.importing.source_file import (
     LeftOutError,
     Limits,
     Reader,
+    Remark,
     Skip,
     SourceFile,
     UnreadableError,
@@ -61,7 +62,7 @@ def read(file: SourceFile, limits: Limits, *, kind: Kind) -> Iterator[Item]:
         require(f"{file.name} is {kind.suffixes[0][1:].upper()}, which", kind.name)
         documents = converted(kind.name, data, limits)
     for found in documents:
-        yield _draft(file, found, file.ref, kind)
+        yield _item(file, file.name, found, file.ref, kind)
 
 
 def _has(data: bytes, sign: bytes) -> bool:
@@ -94,7 +95,7 @@ def read_mailbox(file: SourceFile, limits: Limits) -> Iterator[Item]:
         ref = f"message-{number}" if said else ref
         said.add(says)
         for one in found:
-            yield _draft(file, one, ref, kind)
+            yield _item(file, where, one, ref, kind)
 
 
 def require(named: str, *kinds: str) -> None:
@@ -119,8 +120,12 @@ def page_text(html: str, limits: Limits) -> str:
     return "\n\n".join(one.text for one in converted("html", page, limits))
 
 
-def _draft(file: SourceFile, found: document.Document, ref: str, kind: Kind) -> MemoryDraft:
+def _item(
+    file: SourceFile, where: str, found: document.Document, ref: str, kind: Kind
+) -> MemoryDraft | Remark:
     """An attachment of a message is a document; so is all else that is not a message."""
+    if found.unread:
+        return Remark(f"{where}: {found.part}", f"attached, and not read: {found.unread}")
     type = "message" if kind.name == MAIL and not found.part else DOCUMENT
     named = None if kind.name == MAIL else date_in_name(file.path.stem)  # a message says when
     draft = MemoryDraft(
