@@ -29,7 +29,9 @@ def test_a_renamed_file_is_moved_and_not_doubled(store: MemoryStore, tmp_path: P
 def test_a_renamed_note_that_names_its_ref_is_not_forgotten(
     store: MemoryStore, tmp_path: Path
 ) -> None:
-    notes = write(tmp_path / "notes", lease="---\nref: lease\ntitle: Lease\n---\nIt ends in May.", rent="Due.")
+    notes = write(
+        tmp_path / "notes", lease="---\nref: lease\ntitle: Lease\n---\nIt ends in May.", rent="Due."
+    )
     store.import_paths([notes])
     before = {memory.text: memory.id for memory in store.list()}
     (notes / "lease.md").rename(notes / "flat.md")
