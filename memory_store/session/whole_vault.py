@@ -28,7 +28,7 @@ from memory_store.session.likenesses import Likenesses
 from memory_store.session.link_graph import LinkGraph, LinkGraphs
 from memory_store.session.live_index import LiveIndex
 from memory_store.session.readers import KnownRows, Readers
-from memory_store.sqlite import WRITABLE, FileAccess, sqlite3, storage_faults
+from memory_store.sqlite import WRITABLE, FileAccess, file_there, sqlite3, storage_faults
 from memory_store.vault import trash
 from memory_store.vault.collections import insert_collection
 from memory_store.vault.expansions import Expansions
@@ -73,10 +73,11 @@ class WholeVault:
         self.gate = Gate(one_at_a_time=access.in_memory)  # whose readers see what is half written
         self.when_cleared_up: Callable[[], None] = lambda: None
         self._writer = Storage.open(path, access=self.access)
+        self._file = file_there(path)
         if not access.read_only:
             self._writer.keep_log()
         self._write_lock = threading.RLock()
-        self._readers = Readers(path, access)
+        self._readers = Readers(path, access, self.check_there)
         self.settings = settings or read_settings(self._writer, keyring)
         """Those that were last read."""
         self.collections = Collections(self)
@@ -122,6 +123,15 @@ class WholeVault:
         """From now on it is a device of its own: not older than other copies, but beside them."""
         begin(self.vault, self.path, self.reader(), self.keyring)
 
+    def check_there(self) -> None:
+        """Raise StorageError where its file is not the one that was opened: what is written to that
+        one would be lost, and another one is another vault, or of another time."""
+        if file_there(self.path) != self._file:
+            raise StorageError(
+                f"{self.path.name}: it was moved, deleted or replaced since this program opened "
+                "it, so nothing was written. Open it again, or start the program again"
+            )
+
     @contextmanager
     def writing(self) -> Iterator[Storage]:
         """The writing connection, to one thread at a time. Raises ReadOnlyError.
@@ -130,6 +140,7 @@ class WholeVault:
         found in the file, as what others write is.
         """
         self.access.refuse_writing(self.path)
+        self.check_there()
         with self._write_lock:
             self.keyring.check_open()
             settings, held = self.settings, set(self.keyring.collections)
@@ -391,6 +402,7 @@ class WholeVault:
         if not self.keyring.is_owner:
             return
         self.access.refuse_writing(self.path)
+        self.check_there()
         from memory_store.vault import audit  # written by servers, not by a command
 
         self._trail_writes = audit.append(self.path, self.keyring, events, days=days, most=most)
