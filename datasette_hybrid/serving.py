@@ -7,7 +7,7 @@ import contextlib
 import gc
 import weakref
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +94,9 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
             token = asker.set(NO_ASKER)
             shown = page.set(Page(path))
             try:
-                async with _turn_in_sql(reference(), scope) as answers:
-                    with requests.answering(search=OURS in path), protection():
+                in_sql = scope.get("method") == "GET" and FUNCTION in scope.get("query_string", b"")
+                with requests.answering(search=in_sql or OURS in path), protection():
+                    async with _turn_in_sql(reference(), in_sql) as answers:
                         await let_others_go_first()
                         await describe_new(reference())
                         sending = protected(reference(), path, _before(answers, send))
@@ -109,12 +110,10 @@ def wrapper(datasette: Any) -> Callable[[Any], Any]:
     return wrap
 
 
-def _turn_in_sql(datasette: Any, scope: Any) -> AbstractAsyncContextManager[Callable[[], None]]:
+def _turn_in_sql(datasette: Any, in_sql: bool) -> AbstractAsyncContextManager[Callable[[], None]]:
     """For a request that says in its address that it will search in SQL: its turn, before it takes
     a thread that it would wait in. What is called once it is answered."""
-    if scope.get("method") == "GET" and FUNCTION in scope.get("query_string", b""):
-        return seats_in_sql(datasette).turn()
-    return contextlib.nullcontext(lambda: None)
+    return seats_in_sql(datasette).turn() if in_sql else nullcontext(lambda: None)
 
 
 def _before(answers: Callable[[], None], send: Any) -> Any:

@@ -165,7 +165,8 @@ def _new_folder(folder: Path) -> Iterator[Path]:
         if target.is_dir() and any(target.iterdir()):
             raise MemoryStoreError(f"{folder} is not empty; name a new folder to export into")
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        prefix = f"{target.name}-unfinished-"  # not hidden, for what a killed export leaves
+        partial = Path(tempfile.mkdtemp(prefix=prefix, dir=target.parent))
     except OSError as error:
         raise StorageError(f"{folder}: {(error.strerror or str(error)).lower()}") from error
     try:

@@ -8,6 +8,7 @@ writes every text in clear, into a new folder.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -84,6 +85,9 @@ def export(store: MemoryStore, folder: Path, ndjson: bool, skip_damaged: bool) -
 
     if folder == STANDARD_OUTPUT and not ndjson:
         raise BadInputError("only --ndjson can be written to standard output", "DIR")
+    for name in ("SIGTERM", "SIGHUP"):  # a closed terminal, too, leaves nothing in plain text
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
+            signal.signal(getattr(signal, name), signal.default_int_handler)
     left_out: dict[str, str] = {}
     every = store.every(damaged=left_out.__setitem__) if skip_damaged else _undamaged(store)
     if folder == STANDARD_OUTPUT:

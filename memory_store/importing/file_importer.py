@@ -20,12 +20,13 @@ from memory_store.importing.blame import Blame
 from memory_store.importing.counterparts import Counterpart, Counterparts
 from memory_store.importing.git import blob_id
 from memory_store.importing.job import ADD, REPLACE, Counts
-from memory_store.importing.ledger import FileMark, Ledger
+from memory_store.importing.ledger import FileMark, KnownRecord, Ledger
 from memory_store.importing.readers import label_of, read_file, reader_named, reader_of
 from memory_store.importing.source_file import LIMITS, STDIN, Remark, Skip, SourceFile
 from memory_store.importing.walker import TEXTS
 from memory_store.records import MemoryDraft
 from memory_store.vault.rows import Origin
+from memory_store.vault.sources import UPLOADED
 
 DIFFERS = (
     "a note of the same path was imported from a folder before and says something else: nothing "
@@ -118,6 +119,7 @@ class FileImporter:
         if not there and content is not None and not reader_of(file).rows:
             moved = self._ledger.renamed(source, content)
         records: set[bytes] = set()
+        brought: list[KnownRecord] = []
         whole = readable = True
         asked = self._request
         file_asked = replace(
@@ -128,7 +130,9 @@ class FileImporter:
             file_asked = replace(file_asked, content=lambda: original)
         for item in read_file(file_asked):
             if isinstance(item, MemoryDraft):
-                self._take_record(file, tag, item, records, moved, original)
+                known_record = self._take_record(file, tag, item, records, moved, original)
+                if known_record is not None and source != UPLOADED and self._left(known_record):
+                    brought.append(known_record)
                 original = None  # it is kept once, at the first of its memories
             elif isinstance(item, Remark):
                 self._counts.leave_out(item)
@@ -142,10 +146,15 @@ class FileImporter:
             content, blob = self._content_tags(file) if before == _large(file) else (None, b"")
             content = content if before == _large(file) else None
         if whole and content is not None:
-            self._batch.marks.append(FileMark(source, tag, content, blob))
+            self._batch.marks.append(FileMark(source, tag, content, blob, brought))
         elif records and file.kind != STDIN:  # its memories are of this source; it is read again
             unread = self._tagger.tag(b"content", self._shaping, tag)
-            self._batch.marks.append(FileMark(source, tag, unread))
+            self._batch.marks.append(FileMark(source, tag, unread, moved=brought))
+
+    def _left(self, record: KnownRecord) -> bool:
+        """Whether a record is not, for all that was seen, in the file where it was before."""
+        file, origin = record.said.file or b"", record.said.origin
+        return file not in self.seen_files or origin not in self.seen_records.get(file, {origin})
 
     def _original(self, file: SourceFile) -> bytes | None:
         """The bytes of a file whose original is to be kept; None for what cannot be read, which
@@ -195,8 +204,8 @@ class FileImporter:
         records: set[bytes],
         moved: tuple[str, str] | None,
         original: bytes | None,
-    ) -> None:
-        """Put a record into the batch, unless it is known and unchanged.
+    ) -> KnownRecord | None:
+        """Put a record into the batch, unless it is known and unchanged: then return it.
 
         ``moved``: the memory that the same note was under another path, and that path. ``original``
         are the bytes to be kept with it.
@@ -210,32 +219,33 @@ class FileImporter:
         )
         if origin_tag in records or origin_tag in self._batch.origins:
             self._counts.fail(name, "the same ref occurs twice; the first is kept")
-            return
+            return None
         records.add(origin_tag)
         parts = [] if original is None else [sha256(original).digest()]
         draft_tag = self._tagger.tag(b"draft", _canonical(draft), self._shaping, *parts)
-        if known is not None and known.draft == draft_tag:
+        if known is not None and known.said.draft == draft_tag:
             self._counts.unchanged += 1
-            return
+            return known
         if known is not None and draft.id and known.memory != draft.id.lower():
             self._counts.fail(name, "its ref is that of a memory with another id")
-            return
+            return None
         counterpart = self._counterpart(file, draft) if known is None else None
         if counterpart is not None:
             self._take_counterpart(counterpart, draft, name, kind, original)
-            return
-        foreign = known is not None and known.origin not in (None, origin_tag)
+            return None
+        foreign = known is not None and known.said.origin not in (None, origin_tag)
         if foreign or (draft.id and draft.id.lower() in self._batch.ids):
             self._counts.fail(name, "its id is that of a memory from another source")
-            return
+            return None
         origin = Origin(origin_tag, draft_tag, file_tag)
         if known is None and moved is not None and draft.id is None:
             self._batch.put(Pending(draft, origin, moved[0], name, kind, original))
             self._counts.moved.append((moved[1], file.ref))
-            return
+            return None
         replaced = known.memory if known else None
-        edited = known is not None and known.draft is None and known.origin is not None
+        edited = known is not None and known.said.draft is None and known.said.origin is not None
         self._batch.put(Pending(draft, origin, replaced, name, kind, original, edited))
+        return None
 
     def _shaped(self, draft: MemoryDraft, file: SourceFile) -> MemoryDraft:
         """The draft with the caller's type and topics, its origin spelled out, and its authors.

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from memory_store.crypto.blinding import TAG_BYTES
 from memory_store.dates import format_time
@@ -43,15 +44,24 @@ from memory_store.vault.trash import BY_IMPORT, Change
 LISTED_FAILURES = 20  # of one source: it is sealed with each import
 
 
+class KnownRecord(Struct, frozen=True):
+    """A memory that came from the same record before, and what is known of the record then."""
+
+    memory: str
+    collection: str
+    said: Origin
+
+
 class FileMark(Struct, frozen=True):
     """What is remembered of a file that was read: keyed tags of its name and bytes; and in a Git
     work tree of the id that Git gives to these bytes. Of one that is to be read again, a tag that
-    no bytes have."""
+    no bytes have. ``moved`` are unchanged records in it that were in another file before."""
 
     source: str
     tag: bytes
     content: bytes
     blob: bytes = b""
+    moved: Sequence[KnownRecord] = ()
 
 
 class KnownFile(Struct, frozen=True):
@@ -61,14 +71,6 @@ class KnownFile(Struct, frozen=True):
     blob: bytes
     source: str
     memories: int
-
-
-class KnownRecord(Struct, frozen=True):
-    """A memory that came from the same record before, and the tag of the record then."""
-
-    memory: str
-    draft: bytes | None
-    origin: bytes | None
 
 
 class Gone(Struct, frozen=True):
@@ -144,7 +146,7 @@ class Ledger:
                 keys = self.vault.keyring.of(collection)
                 proven = Origin.proven(keys, memory, self.collection, stored)
                 if proven is not None:
-                    return origin, KnownRecord(memory, proven.draft, proven.origin)
+                    return origin, KnownRecord(memory, collection, proven)
         return origin, self._known_by_id(draft) if draft.id else None
 
     def _known_by_id(self, draft: MemoryDraft) -> KnownRecord | None:
@@ -154,14 +156,21 @@ class Ledger:
         if row is None or row.collection not in self.vault.keyring.readable():
             return None
         found = read_origins(storage, self.vault.keyring, [(memory, row.collection)])
-        proven = found.get(memory, Origin())
-        return KnownRecord(memory, proven.draft, proven.origin)
+        return KnownRecord(memory, row.collection, found.get(memory, Origin()))
 
     def mark(self, storage: Storage, marks: Sequence[FileMark]) -> None:
         """Remember files that were read (in the caller's transaction)."""
         storage.files.write(
             [(one.tag, self._source(storage, one.source), one.content + one.blob) for one in marks]
         )
+        for one in marks:
+            storage.origins.move(self._moved(record, one.tag) for record in one.moved)
+
+    def _moved(self, record: KnownRecord, file: bytes) -> tuple[Any, ...]:
+        """The file and the draft of its row from now on, and what it is now."""
+        keys, memory = self.vault.keyring.of(record.collection), record.memory
+        _, draft, _ = record.said.stored(keys, memory)
+        return file, replace(record.said, file=file).stored(keys, memory)[1], memory, draft
 
     def _source(self, storage: Storage, path: str, last: dict[str, Any] | None = None) -> str:
         """The id of the source of an imported path, made or renewed on first use.
@@ -319,10 +328,11 @@ class Ledger:
         there = files
         if any(file not in files for *_, file, _ in rows):
             there = files | {self.file_tag(*name) for name in names_below(Path(source))}
+        found = set[bytes]().union(*records.values())  # in another file, some of them
         return {
             memory: (file, edited)
             for memory, origin, file, edited in rows
-            if (origin not in records[file] if file in records else file not in there)
+            if origin not in found and (file in records or file not in there)
         }
 
 

@@ -6,11 +6,13 @@ import json
 import os
 import re
 import resource
+import signal
 import sqlite3
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from email.message import EmailMessage
@@ -286,6 +288,25 @@ def test_an_export_imported_again_gives_the_same_memories(
         return sorted(tuple(map(str, (m[k] for k in kept))) for m in from_vault.json("list"))
 
     assert reported(other) == reported(vault)
+
+
+def test_an_export_whose_terminal_is_closed_leaves_no_plain_text(
+    empty_vault: Vault, tmp_path: Path
+) -> None:
+    """Takes some seconds: an export that can be stopped in the middle needs many memories."""
+    many, folder = tmp_path / "many.ndjson", tmp_path / "out"
+    many.write_text("".join(json.dumps({"text": f"Note {n}."}) + "\n" for n in range(3000)))
+    assert empty_vault.run("import", str(many), "--no-embed").exit_code == 0
+    folder.mkdir()
+    command = [sys.executable, "-m", "memory_store", "export", str(empty_vault.path)]
+    command += [str(folder / "plain"), "--key-file", str(empty_vault.key_file)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        while not list(folder.glob("plain-unfinished-*/*/*")) and running.poll() is None:
+            time.sleep(0.005)
+        running.send_signal(signal.SIGTERM)
+        _, reported = running.communicate(timeout=300)
+    assert (running.returncode, reported) == (130, "Stopped.\n")
+    assert list(folder.iterdir()) == []
 
 
 def test_links_to_two_notes_of_one_title_say_which(vault: Vault, tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from reading_files import write
 
+from memory_store.actions.export import export_ndjson_folder
 from memory_store.store import MemoryStore
 
 
@@ -22,6 +24,40 @@ def test_a_renamed_file_is_moved_and_not_doubled(store: MemoryStore, tmp_path: P
     assert {memory.title: memory.id for memory in store.list()} == before
     assert store.get(before["Lease"]).ref == "home/flat.md"
     assert store.import_paths([notes]).unchanged == 2
+
+
+def test_a_renamed_note_that_names_its_ref_is_not_forgotten(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    notes = write(
+        tmp_path / "notes", lease="---\nref: lease\ntitle: Lease\n---\nIt ends in May.", rent="Due."
+    )
+    store.import_paths([notes])
+    before = {memory.text: memory.id for memory in store.list()}
+    (notes / "lease.md").rename(notes / "flat.md")
+    for dry_run in (True, False):
+        report = store.import_paths([notes], prune=True, dry_run=dry_run)
+        assert (report.unchanged, report.vanished, report.pruned) == (2, (), 0)
+    assert {memory.text: memory.id for memory in store.list()} == before
+    (notes / "flat.md").unlink()
+    assert store.import_paths([notes], prune=True).pruned == 1
+
+
+def test_a_row_of_an_export_that_went_to_another_file_is_not_forgotten(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    for text in ("One.", "Two."):
+        store.add(text)
+    source = tmp_path / "rows"
+    export_ndjson_folder(store.every(), source)
+    rows = (source / "memories.ndjson").read_text().splitlines()
+    options: dict[str, Any] = {"glob": ["*.ndjson"], "prune": True}
+    store.import_paths([source], **options)
+    (source / "memories.ndjson").write_text(rows[0])
+    (source / "other.ndjson").write_text(rows[1])
+    for _ in range(2):
+        report = store.import_paths([source], **options)
+        assert (report.unchanged, report.vanished, report.pruned) == (2, (), 0)
 
 
 def test_a_copied_file_is_a_memory_of_its_own(store: MemoryStore, tmp_path: Path) -> None:

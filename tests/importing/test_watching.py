@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from reading_files import write
 
+from memory_store.actions.export import export_markdown
 from memory_store.errors import BadInputError
 from memory_store.importing import watcher
 from memory_store.records import ImportReport
@@ -124,6 +125,26 @@ def test_what_an_editor_does_to_save_makes_and_loses_no_memory(
     (after,) = store.list()
     assert after.id == before.id
     assert not any(report.pruned or report.failed for report in watched.reports)
+
+
+def test_a_renamed_note_of_an_export_keeps_its_memory(
+    store: MemoryStore, follow: Callable[..., Watched], tmp_path: Path
+) -> None:
+    write(tmp_path / "first", lease="The lease.", rent="The rent.")
+    store.import_paths([tmp_path / "first"])
+    export_markdown(store.every(), tmp_path / "notes")
+    shutil.rmtree(tmp_path / "first")
+    for one in store.list():
+        store.delete(one.id, now=True)
+    watched = follow(tmp_path / "notes")
+    before = {one.text: one.id for one in store.every()}
+    (renamed, removed) = (tmp_path / "notes" / "personal").iterdir()
+    renamed.rename(renamed.with_name("renamed.md"))
+    time.sleep(watcher.SETTLED + watcher.GONE)
+    removed.unlink()
+    watched.until(lambda: any(report.pruned for report in watched.reports))
+    (kept,) = store.every()
+    assert before[kept.text] == kept.id
 
 
 def test_renamed_folders_keep_their_memories_and_deleted_files_go_to_the_trash_or_are_named(

@@ -10,6 +10,7 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
+import httpx
 import pytest
 from datasette import Response, hookimpl
 from datasette.plugins import pm
@@ -137,6 +138,44 @@ async def test_other_pages_wait_for_no_one() -> None:
     requests = Requests()
     async with unfinished(requests, True, True, False):
         assert await waited(requests, search=False) < PATIENCE / 2
+
+
+async def test_searches_in_sql_let_another_page_go_first_too(filled: Filled, serve: Serve) -> None:
+    begun, over = asyncio.Event(), asyncio.Event()
+
+    class Slow:
+        __name__ = "slow"
+
+        @hookimpl
+        def register_routes(self) -> list[tuple[str, Any]]:
+            async def answer() -> Response:
+                begun.set()
+                await over.wait()
+                return Response.text("done")
+
+            return [(r"^/-/slow$", answer)]
+
+    pm.register(Slow(), "slow")
+    try:
+        served = (await serve(filled.path)).by("root")
+        query = {"sql": "select 1 as found -- hybrid_search", "_shape": "array"}
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(served.datasette.app()),  # one, as of a server
+            base_url="http://localhost",
+            cookies=served.cookies,
+            follow_redirects=True,
+        ) as browser:
+            other = asyncio.ensure_future(browser.get("/-/slow"))
+            await begun.wait()
+            asking = (browser.get("/notes.json", params=query) for _ in range(3))
+            searches = [asyncio.ensure_future(one) for one in asking]
+            await asyncio.wait(searches, timeout=1)
+            assert [one.done() for one in searches].count(True) <= 1, "the first came alone"
+            over.set()
+            assert (await other).text == "done"
+            assert [(await one).json() for one in searches] == [[{"found": 1}]] * 3
+    finally:
+        pm.unregister(name="slow")
 
 
 async def test_a_page_that_searches_by_itself_does_not_wait_for_itself(

@@ -48,6 +48,20 @@ def test_no_read_goes_through_a_whole_table(notes: MemoryStore, name: str) -> No
             assert not re.match(rf"SCAN ({SEALED_TABLES})(?! USING)", step), (statement, step)
 
 
+def test_a_change_of_keys_sorts_no_collection_for_each_of_its_batches(notes: MemoryStore) -> None:
+    statements: list[str] = []
+    with notes._opened.vault.writing() as storage:
+        writer = storage._connection
+    writer.set_trace_callback(statements.append)
+    notes.keys.rotate()
+    writer.set_trace_callback(None)
+    batches = [one for one in statements if "order by rowid limit" in one]
+    assert batches
+    for statement in batches:
+        plan = connect(notes.path, read_only=True).execute(f"explain query plan {statement}")
+        assert not [step for _, _, _, step in plan if "ORDER BY" in step], statement
+
+
 def test_vectors_are_asked_once_for_all_rows_of_a_filter(notes: MemoryStore) -> None:
     context = notes.search_context()
     try:

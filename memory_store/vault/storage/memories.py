@@ -42,8 +42,9 @@ TopicRow = tuple[str, bytes]
 ORIGINALS_AT_ONCE = 100  # memories whose parts are looked for in one statement
 _COLUMNS = ", ".join(MemoryRow.__struct_fields__)
 _WITH_BODY = ", ".join(f"m.{column}" for column in MemoryRow.__struct_fields__)
-_EARLIER = "rowid > ? and collection = ? and substr({}, 3, 4) != ? order by rowid limit ?"
-"""Sealed in another epoch: it stands in the header of a sealed value (``crypto/sealing.py``)."""
+_EARLIER = "rowid > ? and collection || '' = ? and substr({}, 3, 4) != ? order by rowid limit ?"
+"""Sealed in another epoch: it stands in the header of a sealed value (``crypto/sealing.py``). Not
+by an index of the collection, which would be read and sorted as a whole for each batch."""
 
 
 class Memories(Table):

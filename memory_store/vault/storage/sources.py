@@ -182,6 +182,12 @@ class Origins(Table):
         """Write (draft, memory) anew."""
         self._run_all("update memory_sources set draft = ? where memory = ?", drafts)
 
+    def move(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Write (file, draft) of (memory, draft) that are still as they were read."""
+        self._run_all(
+            "update memory_sources set file = ?, draft = ? where memory = ? and draft = ?", rows
+        )
+
     def delete(self, memories: Iterable[str]) -> None:
         """Forget where some memories came from."""
         self._run(f"delete from memory_sources where memory {LISTED}", (listed(memories),))
