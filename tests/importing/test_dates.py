@@ -116,7 +116,7 @@ def test_spans_count_back_from_now() -> None:
 
 @pytest.mark.parametrize("span", ["7", "d", "7 days", "-7d", "7.5d", "999999999y", "seven days"])
 def test_a_span_that_is_none_is_refused(span: str) -> None:
-    with pytest.raises(BadInputError, match="since: .* 7d, 3w or today"):
+    with pytest.raises(BadInputError, match=r"since: .* 7d, 3w or today"):
         parse_moment(span, 1e9)
 
 
