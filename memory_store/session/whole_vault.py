@@ -132,8 +132,8 @@ class WholeVault:
         for path, opened in self._files:
             if file_there(path) != opened:
                 raise StorageError(
-                    f"{os.path.basename(path)}: it was moved, deleted or replaced since this program "
-                    "opened it, so nothing was written. Open it again, or start the program again"
+                    f"{os.path.basename(path)}: it was moved, deleted or replaced since this "
+                    "program opened it, so nothing was written. Open it again, or start the program again"
                 )
 
     @contextmanager
