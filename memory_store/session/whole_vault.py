@@ -133,7 +133,8 @@ class WholeVault:
             if file_there(path) != opened:
                 raise StorageError(
                     f"{os.path.basename(path)}: it was moved, deleted or replaced since this "
-                    "program opened it, so nothing was written. Open it again, or start the program again"
+                    "program opened it, so nothing was written. Open it again, or start the "
+                    "program again"
                 )
 
     @contextmanager
