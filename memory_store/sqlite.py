@@ -140,10 +140,10 @@ def _stamp(path: Path) -> FileStamp | None:
     return FileStamp(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def file_there(path: Path) -> tuple[int, int] | None:
+def file_there(path: str | Path) -> tuple[int, int] | None:
     """Which file lies there, whatever is in it; ``None`` where there is none."""
     try:
-        status = path.stat()
+        status = os.stat(path)
     except OSError:
         return None
     return status.st_dev, status.st_ino

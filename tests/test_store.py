@@ -298,7 +298,7 @@ def test_threads_that_ended_leave_no_file_open(store: MemoryStore) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows moves no file that is open")
-@pytest.mark.parametrize("fate", ["deleted", "moved", "replaced"])
+@pytest.mark.parametrize("fate", ["deleted", "moved", "replaced", "put back"])
 def test_nothing_is_written_to_a_file_that_lies_there_no_more(
     store: MemoryStore, tmp_path: Path, fate: str
 ) -> None:
@@ -307,11 +307,14 @@ def test_nothing_is_written_to_a_file_that_lies_there_no_more(
         other, _ = MemoryStore.create(tmp_path / "other.db", key_file=tmp_path / "keys" / "other")
         other.lock()
         os.replace(other.path, store.path)
+    elif fate == "put back":  # as the page about backups says, which is for a vault that is closed
+        store.path.write_bytes(store.path.read_bytes())
+        store.path.with_name(f"{store.path.name}-wal").unlink()
     elif fate == "moved":
         store.path.rename(tmp_path / "moved.db")
     else:
         store.path.unlink()
-    before = store.path.read_bytes() if fate == "replaced" else None
+    before = store.path.read_bytes() if store.path.exists() else None
     for write in (lambda: store.add("Another one."), lambda: store.delete(kept)):
         with pytest.raises(StorageError, match="moved, deleted or replaced since this program"):
             write()

@@ -8,6 +8,7 @@ number of readers, each thread with a connection of its own.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import weakref
@@ -73,7 +74,7 @@ class WholeVault:
         self.gate = Gate(one_at_a_time=access.in_memory)  # whose readers see what is half written
         self.when_cleared_up: Callable[[], None] = lambda: None
         self._writer = Storage.open(path, access=self.access)
-        self._file = file_there(path)
+        self._files: list[tuple[str | Path, tuple[int, int] | None]] = [(path, file_there(path))]
         if not access.read_only:
             self._writer.keep_log()
         self._write_lock = threading.RLock()
@@ -91,6 +92,8 @@ class WholeVault:
         self._older = not access.in_memory and (
             rollback_warning(vault, path, self._writer, keyring) is not None
         )
+        if not access.read_only and (there := file_there(f"{path}-wal")):
+            self._files.append((f"{path}-wal", there))
         self._warned, self._trail_writes, self._seen_at = False, 0, time.monotonic()
         self._shares: Stored | None = None
         self._trash_looked_at = -LOOK_AT_TRASH
@@ -124,13 +127,15 @@ class WholeVault:
         begin(self.vault, self.path, self.reader(), self.keyring)
 
     def check_there(self) -> None:
-        """Raise StorageError where its file is not the one that was opened: what is written to that
-        one would be lost, and another one is another vault, or of another time."""
-        if file_there(self.path) != self._file:
-            raise StorageError(
-                f"{self.path.name}: it was moved, deleted or replaced since this program opened "
-                "it, so nothing was written. Open it again, or start the program again"
-            )
+        """Raise StorageError where its file or its log is not the one that was opened: what is
+        written to that one would be lost, and another one is another vault, or of another time."""
+        for path, opened in self._files:
+            if file_there(path) != opened:
+                raise StorageError(
+                    f"{os.path.basename(path)}: it was moved, deleted or replaced since this "
+                    "program opened it, so nothing was written. Open it again, or start the "
+                    "program again"
+                )
 
     @contextmanager
     def writing(self) -> Iterator[Storage]:

@@ -39,8 +39,17 @@ KEPT_AS_METADATA = "the note was imported, with this field as it is among its me
 ORG_HEAD_LINES = 100
 ORG_KEYWORD = re.compile(r"#\+(title|date|filetags):(.*\S)", re.IGNORECASE)
 ORG_DAY = re.compile(r"^[<\[ ]*(\d{4}-\d\d-\d\d)\b")
-SIGNATURES = (b"%PDF-", b"{\\rtf", b"PK\x03\x04", b"\x1f\x8b")
-"""How files begin that are text in part only: PDF, RTF, zip archives, gzip."""
+SIGNATURES = (b"%PDF-", b"{\\rtf", b"PK\x03\x04", b"\x1f\x8b", b"\xd0\xcf\x11\xe0")
+"""How files begin that are text in part only: PDF, RTF, zip archives, gzip, old office files."""
+SAVED_AS = {
+    ".docx": (".doc", ".docm", ".dot", ".dotx", ".odt", ".ott", ".pages", ".rtf"),
+    ".pptx": (".odp", ".pps", ".ppsx", ".ppt", ".pptm"),
+    ".xlsx": (".numbers", ".xlsb", ".xltx"),
+    ".html": (".mht", ".mhtml"),
+    ".epub": (".azw3", ".fb2", ".mobi"),
+    ".eml": (".msg",),
+}
+"""What programs write beside their own formats, and is read."""
 
 
 def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
@@ -94,7 +103,9 @@ def no_reader(suffix: str) -> str:
     """Why a file of an unknown suffix is skipped."""
     if suffix == ".zip":
         return "an archive: name it to import what is in it"
-    return f"no reader for {suffix}" if suffix else "no reader for files without a suffix"
+    other = next((taken for taken, others in SAVED_AS.items() if suffix in others), "")
+    said = f": save it as {other}" if other else ""
+    return f"no reader for {suffix}{said}" if suffix else "no reader for files without a suffix"
 
 
 def _remark(file: SourceFile, line: int | str | None, reason: str) -> Remark:
