@@ -297,6 +297,7 @@ def test_threads_that_ended_leave_no_file_open(store: MemoryStore) -> None:
     assert max(opened() for _ in range(20)) <= first + 2
 
 
+@pytest.mark.in_a_file
 @pytest.mark.skipif(os.name == "nt", reason="Windows moves no file that is open")
 @pytest.mark.parametrize("fate", ["deleted", "moved", "replaced", "put back"])
 def test_nothing_is_written_to_a_file_that_lies_there_no_more(
