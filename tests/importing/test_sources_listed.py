@@ -134,6 +134,18 @@ def test_the_next_import_goes_by_options_that_were_edited(
         store.edit_source("7", topics=[])
 
 
+def test_a_source_keeps_its_number_when_it_is_edited_or_imported_again(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    named = [write(tmp_path / name, a=f"Of {name}.") for name in ("first", "second", "third")]
+    for folder in named:
+        store.import_paths([folder])
+    store.edit_source("1", topics=["fresh"])
+    store.import_paths([named[1]], topics=["other"])
+    assert [one.path for one in store.sources()] == [str(folder) for folder in named]
+    assert [one.options.get("topics") for one in store.sources()] == [["fresh"], ["other"], None]
+
+
 def test_the_memories_of_a_source_are_its_own(store: MemoryStore, tmp_path: Path) -> None:
     one, other = write(tmp_path / "one", a="Alpha."), write(tmp_path / "other", b="Beta.")
     store.import_paths([one, other])

@@ -121,9 +121,9 @@ def _note(file: SourceFile, read: FrontMatter) -> Iterator[Item]:
     fields, body = dict(read.fields), read.body.removesuffix("\n")
     if not body.strip() and isinstance(fields.get("text"), str):
         body = str(fields.pop("text"))
-    if not body.strip():
-        raise LeftOutError("empty")
     exported, kept, remarks = Record(fields).is_export, dict[str, Any](), list[Remark]()
+    if not body.strip() and not (exported and fields.get("title")):
+        raise LeftOutError("empty")
     while True:
         try:
             draft = Record(dict(fields)).draft(body)
