@@ -178,11 +178,13 @@ def test_a_book_is_read_in_its_own_order(rows: Rows) -> None:
     )
 
 
-def test_a_book_names_all_its_authors_and_begins_with_no_line_of_its_markup(rows: Rows) -> None:
-    made = book(a="<p>One.</p>", nav="<nav>One</nav>", begins='<?xml version="1.0"?>', by="Bo")
+def test_a_book_has_its_authors_and_its_year_and_begins_with_no_line_of_markup(rows: Rows) -> None:
+    begins = '<?xml version="1.0"?>'
+    made = book(a="<p>One.</p>", nav="<nav>One</nav>", begins=begins, by="Bo", of="2003")
     draft = rows("bees.epub", made).only
     assert draft.text == "## Chapter 1\n\nOne."
     assert draft.metadata == {"chapters": "1", "author": "Anna, Bo"}
+    assert draft.created == "2003-01-01T00:00:00Z"
 
 
 def test_a_notebook_keeps_its_cells_and_what_they_printed(rows: Rows) -> None:
