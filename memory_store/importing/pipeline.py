@@ -74,7 +74,7 @@ def _requests(
     if job.files is not None:
         return [job.request], ()
     if job.request.paths:
-        return _where_they_are(vault, job.request, counts), ()
+        return _as_kept(vault, _where_they_are(vault, job.request, counts)), ()
     known, left = known_sources(vault)
     if not known:
         why = f" on this machine: {'; '.join(left)}" if left else ""
@@ -109,6 +109,19 @@ def _where_they_are(
         replace(request, collection=collection, paths=tuple(paths))
         for collection, paths in parted.items()
     ]
+
+
+def _as_kept(vault: OpenVault, requests: Sequence[ImportRequest]) -> Sequence[ImportRequest]:
+    """The requests, parted once more: a path whose originals were kept goes on to keep them. A word
+    that was left out erases nothing; ``sources edit`` says that none are to be kept."""
+    keeping = {path for path, options in known_sources(vault)[0] if options.get("keep_originals")}
+    found = []
+    for request in requests:
+        kept = [one for one in request.paths if one != STDIN and _source_path(one) in keeping]
+        others = [one for one in request.paths if one not in kept]
+        parted = ((kept, True), (others, request.keep_originals))
+        found += [replace(request, paths=tuple(p), keep_originals=keep) for p, keep in parted if p]
+    return found
 
 
 class _Import:
