@@ -41,6 +41,7 @@ ORG_KEYWORD = re.compile(r"#\+(title|date|filetags):(.*\S)", re.IGNORECASE)
 ORG_DAY = re.compile(r"^[<\[ ]*(\d{4}-\d\d-\d\d)\b")
 SIGNATURES = (b"%PDF-", b"{\\rtf", b"PK\x03\x04", b"\x1f\x8b", b"\xd0\xcf\x11\xe0")
 """How files begin that are text in part only: PDF, RTF, zip archives, gzip, old office files."""
+KEY_FILE = re.compile(rb"\s*[A-Za-z0-9+/]{43}=\s*")  # 32 bytes of base64, and no more
 SAVED_AS = {
     ".docx": (".doc", ".docm", ".dot", ".dotx", ".odt", ".ott", ".pages", ".rtf"),
     ".pptx": (".odp", ".pps", ".ppsx", ".ppt", ".pptm"),
@@ -71,6 +72,8 @@ def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
 def read_text(file: SourceFile, limits: Limits) -> Iterator[Item]:
     """The note, all of it body."""
     suffix = file.path.suffix.lower()
+    if KEY_FILE.fullmatch(file.head()):
+        raise LeftOutError("a key file: a search would show the key")
     if suffix in TEXT.suffixes:
         decoded = file.decoded(limits)
         fields = {}
