@@ -126,6 +126,20 @@ def test_a_table_that_only_lays_out_others_is_no_table(rows: Rows) -> None:
     assert rows("a.html", page.encode()).only.text == "Hello\n\nThe rent is paid."
 
 
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<ul>" + "<li>key\n" * 600 + "</ul>", "\n".join(["- key"] * 600)),
+        ("<p>rent " * 600, "\n\n".join(["rent"] * 600)),
+        ("<table><tr><th>a<th>b<tr><td>c<td>d</table>", "| a | b |\n| --- | --- |\n| c | d |"),
+        ("<dl><dt>key<dd>shed</dl>", "key\n:   shed"),
+        ("<p>a<section><p>b</p>c</section>", "a\n\nb\n\nc"),
+    ],
+)
+def test_a_page_may_leave_out_the_ends_that_html_lets_it(rows: Rows, page: str, text: str) -> None:
+    assert rows("a.html", page.encode()).only.text == text
+
+
 def test_words_of_neighbouring_blocks_are_not_run_together(rows: Rows) -> None:
     page = b"<header>Ada</header><details><summary>Keys</summary>shed</details><aside>rent</aside>"
     assert rows("a.html", page).only.text.split() == ["Ada", "Keys", "shed", "rent"]
