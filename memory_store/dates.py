@@ -23,6 +23,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EARLIEST = (datetime.min.replace(tzinfo=UTC) - EPOCH).total_seconds()
 SHOWN_CHARACTERS = 60  # of a wrong value, in its error message
 LIKE = "2024-05-01 or 2024-05-01T09:30:00Z"
+LIKE_SPANS = "2024-05-01, 7d, 3w or today"
 LONGEST_TIME = 64  # characters; the longest accepted spelling (RFC 5322) needs fewer than 50
 MILLISECOND_DIGITS = 13  # an epoch of 13 digits counts milliseconds (JavaScript's Date.now)
 
@@ -129,10 +130,22 @@ def parse_moment(
     if span := _SPAN.fullmatch(word):
         before = _before(current, int(span[1]), span[2], text, parameter)
         return 2 * current - before if ahead else before
-    moment = (_read(text, parameter, "2024-05-01, 7d, 3w or today") - EPOCH).total_seconds()
+    moment = (_read(text, parameter, LIKE_SPANS) - EPOCH).total_seconds()
     bare = _WEEKDAY.sub("", word, count=1)
     period = next((name for name, form in _PERIODS if form.fullmatch(bare)), None)
     return _last_instant(moment, period) if end and period else moment
+
+
+def period(since: str | None, until: str | None, now: float | None = None) -> dict[str, Any]:
+    """The moments that a search or a list lies between, as :class:`Filters` takes them.
+
+    Raises BadInputError, also for a period that ends before it begins.
+    """
+    first = parse_moment(since, now, parameter="since") if since else None
+    last = parse_moment(until, now, parameter="until", end=True) if until else None
+    if first is not None and last is not None and last < first:
+        raise BadInputError(f"until: {until} is before since, {since}: nothing is between", "until")
+    return {"since": first, "until": last}
 
 
 def validity(as_of: str | None, superseded: bool, now: float | None = None) -> dict[str, Any]:
@@ -166,7 +179,7 @@ def _before(now: float, count: int, unit: str, text: str, parameter: str) -> flo
         )
     moment = now - count * SPAN_SECONDS.get(unit, math.inf)
     if not moment >= EARLIEST:
-        raise _refusal(text, parameter)
+        raise _refusal(text, parameter, LIKE_SPANS)
     return moment
 
 

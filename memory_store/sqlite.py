@@ -140,6 +140,15 @@ def _stamp(path: Path) -> FileStamp | None:
     return FileStamp(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
+def file_there(path: str | Path) -> tuple[int, int] | None:
+    """Which file lies there, whatever is in it; ``None`` where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
 def has_room(path: Path) -> bool:
     """Whether the disk of a file has room for what SQLite makes beside it."""
     if not hasattr(os, "statvfs"):

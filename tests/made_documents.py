@@ -90,9 +90,9 @@ def sheets(named: Mapping[str, Sequence[Sequence[object]]]) -> bytes:
     return written.getvalue()
 
 
-def book(*, begins: str = "", by: str = "", **bodies: str) -> bytes:
+def book(*, begins: str = "", by: str = "", of: str = "", **bodies: str) -> bytes:
     """A book with a file for each chapter; they are listed in another order than they are read.
-    Each ``begins`` so; it is ``by`` Anna, and another one."""
+    Each ``begins`` so; it is ``by`` Anna, and another one, ``of`` a day or a year."""
     items = "".join(
         f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"/>'
         for name in reversed(bodies)
@@ -100,7 +100,8 @@ def book(*, begins: str = "", by: str = "", **bodies: str) -> bytes:
     spine = "".join(f'<itemref idref="{name}"/>' for name in bodies)
     package = f"""<package xmlns="http://www.idpf.org/2007/opf"><metadata
         xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>Bees</dc:title>
-        <dc:creator>Anna</dc:creator><dc:creator>{by}</dc:creator></metadata><manifest>{items}</manifest>
+        <dc:creator>Anna</dc:creator><dc:creator>{by}</dc:creator>
+        <dc:date>{of}</dc:date></metadata><manifest>{items}</manifest>
         <spine>{spine}</spine></package>"""
     container = """<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>
         <rootfile full-path="o/p.opf"/></rootfiles></container>"""

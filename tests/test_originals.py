@@ -98,6 +98,23 @@ def test_asked_for_later_it_is_added_and_the_next_import_finds_nothing_new(
     assert store.original(before.id) == page.read_bytes()
 
 
+def test_a_path_that_is_named_again_without_the_word_goes_on_to_keep_them(
+    store: MemoryStore, page: Path, tmp_path: Path
+) -> None:
+    folder = page.parent
+    store.import_paths(folder, keep_originals=True, embed=False)
+    other = tmp_path / "other"
+    other.mkdir()
+    other.joinpath("rent.txt").write_text("It is 900.")
+    report = store.import_paths([other, folder], embed=False)
+    assert (report.imported, report.unchanged) == (1, 1)
+    assert store.original(store.get("lease.txt").id) == page.read_bytes()
+    page.write_text("It ends in June.")
+    assert store.import_paths(folder, embed=False).replaced == 1
+    assert store.original(store.get("lease.txt").id) == b"It ends in June."
+    assert store.get("rent.txt").original is None
+
+
 def test_a_source_that_is_to_keep_none_any_more_loses_them_with_its_next_import(
     store: MemoryStore, page: Path
 ) -> None:

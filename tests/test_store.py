@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from memory_store.actions import searches
 from memory_store.actions.action import Opened
 from memory_store.doctor.vault import vault as vault_checks
-from memory_store.errors import BadInputError, ConflictError, NotFoundError
+from memory_store.errors import BadInputError, ConflictError, NotFoundError, StorageError
 from memory_store.records import Memory, MemoryDraft
 from memory_store.search.context import SearchContext
 from memory_store.session.extras import lexicons
@@ -294,6 +295,34 @@ def test_threads_that_ended_leave_no_file_open(store: MemoryStore) -> None:
 
     first = opened()
     assert max(opened() for _ in range(20)) <= first + 2
+
+
+@pytest.mark.in_a_file
+@pytest.mark.skipif(os.name == "nt", reason="Windows moves no file that is open")
+@pytest.mark.parametrize("fate", ["deleted", "moved", "replaced", "put back"])
+def test_nothing_is_written_to_a_file_that_lies_there_no_more(
+    store: MemoryStore, tmp_path: Path, fate: str
+) -> None:
+    kept = store.add("One herring in the barrel.").id
+    if fate == "replaced":
+        other, _ = MemoryStore.create(tmp_path / "other.db", key_file=tmp_path / "keys" / "other")
+        other.lock()
+        os.replace(other.path, store.path)
+    elif fate == "put back":  # as the page about backups says, which is for a vault that is closed
+        store.path.write_bytes(store.path.read_bytes())
+        store.path.with_name(f"{store.path.name}-wal").unlink()
+    elif fate == "moved":
+        store.path.rename(tmp_path / "moved.db")
+    else:
+        store.path.unlink()
+    before = store.path.read_bytes() if store.path.exists() else None
+    for write in (lambda: store.add("Another one."), lambda: store.delete(kept)):
+        with pytest.raises(StorageError, match="moved, deleted or replaced since this program"):
+            write()
+    assert [one.text for one in store.list()] == ["One herring in the barrel."]
+    with ThreadPoolExecutor() as pool, pytest.raises(StorageError, match="moved, deleted or"):
+        pool.submit(store.list).result()  # a thread that has not read from it yet
+    assert (store.path.read_bytes() if store.path.exists() else None) == before
 
 
 def pages(store: MemoryStore, size: int) -> list[list[Memory]]:

@@ -53,6 +53,7 @@ async def memory(datasette: Any, request: Any) -> Response:
     A question that belongs in no address is posted here, and named in the address instead.
     """
     vault, grants = await questions.vault_for(datasette, request, "decrypt")
+    grants = vault.offered(grants)
     here = memory_path(datasette, vault.database, _id(request))
     if request.method == "POST":
         given = forms.understood(await questions.parameters(request))

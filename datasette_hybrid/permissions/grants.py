@@ -97,19 +97,22 @@ async def _on(datasette: Any, request: Any, actor: Any, vaults: Sequence[Vault])
 def _reached(datasette: Any, path: str) -> tuple[list[Vault], bool]:
     """The vaults that an answer can be about, and whether SQL may name others.
 
-    All. Below one vault's address that one alone, where no menu names the others, and of very many
-    below one database its own: it costs the same however many there are.
+    All. Below one vault's address that one alone, where no menu names the others, and none below
+    another database's. Of very many below one database its own: it costs the same however many
+    there are.
     """
     known, below = vaults_of(datasette), _BELOW_ONE.search(path)
-    many = len(known.names()) > MANY
-    if below is not None and (many or path.endswith(FOR_PROGRAMS)):
+    names, menu = known.names(), not path.endswith(FOR_PROGRAMS)
+    many = len(names) > MANY
+    if below is not None and (many or not menu):
         try:
             return [known.of(tilde_decode(below[1]))], False
         except NotAVaultError:
             return [], False
     database, _ = place(datasette, path)
+    alone = many or (not menu and database not in names)
     # of another one a thread asks that holds one of those in which the question is answered
-    if many and database and not datasette.crossdb and datasette.setting("num_sql_threads") > 1:
+    if alone and database and not datasette.crossdb and datasette.setting("num_sql_threads") > 1:
         return known.some([database]), True
     return known.all(), False
 

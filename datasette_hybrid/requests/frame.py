@@ -160,7 +160,8 @@ async def unlock_page(
     ``refusal`` is what is missing for the request; what its asker may do instead is linked. It
     carries what the request was about, or another ``errand``.
     """
-    grants, path = asker.get().on(vault.database), hybrid_path(datasette, vault.database)
+    grants = vault.offered(asker.get().on(vault.database))
+    path = hybrid_path(datasette, vault.database)
     errand = errand or await errand_of(request, path)
     audits = compat.AUDIT in asker.get().at(vault.database)
     offered = [

@@ -46,7 +46,7 @@ Refusal = BadInputError | access.NotPermittedError
 async def search(datasette: Any, request: Any) -> Response:
     """``/{db}/-/hybrid``: the search page of one vault."""
     vault, grants = await questions.vault_for(datasette, request, "search")
-    path = hybrid_path(datasette, vault.database)
+    grants, path = vault.offered(grants), hybrid_path(datasette, vault.database)
     private = [vault] if vault.settings.private_queries else []
     away = await private_searches.led_away(datasette, request, path, private)
     if away is not None:

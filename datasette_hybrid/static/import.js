@@ -14,11 +14,25 @@
   }
 }
 
+// A job as JSON; {} where there is none any more, and null while no server answers.
+const jobAt = async (address) => {
+  try {
+    const answer = await fetch(address, { headers: { Accept: "application/json" } });
+    return answer.ok ? await answer.json() : {};
+  } catch {
+    return null;
+  }
+};
+
 {
   const bar = document.getElementById("hy-progress");
   const follow = async () => {
-    const answer = await fetch(bar.dataset.job, { headers: { Accept: "application/json" } });
-    const job = answer.ok ? await answer.json() : { state: "gone" };
+    const job = await jobAt(bar.dataset.job);
+    if (!job) {
+      bar.querySelector("span").textContent = "The server does not answer. Asking again …";
+      setTimeout(follow, 2000);
+      return;
+    }
     if (job.state !== "running") {
       location.reload();
       return;
@@ -39,13 +53,12 @@
 {
   const note = document.getElementById("hy-embedding");
   const follow = async () => {
-    const answer = await fetch(note.dataset.job, { headers: { Accept: "application/json" } });
-    const job = answer.ok ? await answer.json() : {};
-    if (!job.meaning) {
+    const job = await jobAt(note.dataset.job);
+    if (job && !job.meaning) {
       location.reload();
       return;
     }
-    if (note.textContent !== job.meaning) {
+    if (job && note.textContent !== job.meaning) {
       note.textContent = job.meaning;
     }
     setTimeout(follow, 5000);

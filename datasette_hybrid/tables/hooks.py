@@ -59,7 +59,7 @@ def database_actions(datasette: Any, database: str) -> list[Link]:
     if vault is None:
         return []
     path = hybrid_path(datasette, database)
-    grants = asker.get().on(database)
+    grants = vault.offered(asker.get().on(database))
     if vault.locked or not grants:
         way = "Open this vault with its passphrase, key or recovery code."
         return [link(path, "Unlock and search memories", way)]

@@ -47,7 +47,7 @@ def may_lock(database: str) -> bool:
 def lockbar(datasette: Any, request: Any) -> LockBar | None:
     """The line for a page; ``None`` where there is nothing that the asker could lock."""
     vault = _open_vault(datasette, request)
-    grants = asker.get().on(vault.database) if vault is not None else None
+    grants = vault.offered(asker.get().on(vault.database)) if vault is not None else None
     if vault is None or not grants:
         return None
     path = f"{datasette.urls.database(vault.database)}/-/hybrid"

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from memory_store import host
-from memory_store.access import STRICT
+from memory_store.access import STRICT, Grants, without_writing
 from memory_store.errors import LockedError, MemoryStoreError, StorageError
 from memory_store.host import EVERYTHING, FileAccess, MemoryStore, Scope
 
@@ -344,6 +344,11 @@ class Vault:
         """Why nothing can be written to it, as a sentence; empty where something can."""
         why = self.access.read_only
         return f"Nothing can be written to this vault: {why}." if why else ""
+
+    def offered(self, grants: Grants) -> Grants:
+        """What pages offer: nothing that writes where nothing can be written. Who asks for it all
+        the same is told why not."""
+        return without_writing(grants) if self.access.read_only else grants
 
     def state(self) -> str:
         """Whether it is open, and by what; or that it is locked, and what to do."""

@@ -8,6 +8,13 @@ from memory_store.access.answers import (
     with_text,
     without_text,
 )
-from memory_store.access.grants import ALL_GRANTS, KEY_HOLDER, NO_GRANTS, Grants, NotPermittedError
+from memory_store.access.grants import (
+    ALL_GRANTS,
+    KEY_HOLDER,
+    NO_GRANTS,
+    Grants,
+    NotPermittedError,
+    without_writing,
+)
 from memory_store.access.questions import STRICT, UNREAD_MODES, search
 from memory_store.access.words import exists, words

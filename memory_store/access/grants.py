@@ -41,6 +41,11 @@ class Grants(Struct, frozen=True):
         return bool(self.search or self.decrypt or self.write or self.audit)
 
 
+def without_writing(grants: Grants) -> Grants:
+    """The same for one who only finds and reads."""
+    return Grants(search=grants.search, decrypt=grants.decrypt, audit=grants.audit)
+
+
 NO_GRANTS = Grants()
 ALL_GRANTS = Grants(
     search=EVERYTHING, decrypt=EVERYTHING, write=EVERYTHING, create=True, manage=EVERYTHING

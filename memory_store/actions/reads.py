@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from memory_store.actions.action import Opened, action
 from memory_store.actions.collections import collection_ids
-from memory_store.dates import epoch, parse_moment, validity
+from memory_store.dates import epoch, parse_moment, period, validity
 from memory_store.errors import (
     BadInputError,
     DamagedError,
@@ -346,8 +346,7 @@ def newest(
                 types=several(type),
                 topics_any=tuple(_topic_group(vault, name) for name in several(topic)),
                 status=status,
-                since=parse_moment(since, parameter="since") if since else None,
-                until=parse_moment(until, parameter="until", end=True) if until else None,
+                **period(since, until),
                 **validity(as_of, superseded),
             )
         )

@@ -253,7 +253,10 @@ def _check_collections(database: Path, names: Sequence[str], key_file: Path | No
 
 
 def _key(database: Path, key_file: Path | None) -> list[str]:
-    """The option that opens the vault without a question; nothing where the keyring does."""
+    """The option that opens the vault without a question; nothing where the keyring does.
+
+    Raises WrongKeyError for a key file that opens another vault.
+    """
     from memory_store.configuration import chosen, typed_vault
     from memory_store.key_lookup import keyring_may_open
     from memory_store.paths import KEY_FILE_VARIABLE
@@ -261,7 +264,9 @@ def _key(database: Path, key_file: Path | None) -> list[str]:
     named = key_file or chosen(KEY_FILE_VARIABLE)
     if named:
         from memory_store.key_files import checked_key_file
+        from memory_store.unlocking import open_store
 
+        open_store(database, key_file=Path(named)).close()
         return ["--key-file", str(Path(checked_key_file(Path(named), database)).resolve())]
     if keyring_may_open(database):
         return []

@@ -314,5 +314,5 @@ def _unread(name: str) -> str:
     suffix = PurePosixPath(name).suffix.lower()
     reader = reader_of_suffix(name)
     if reader is not None:
-        return f"{suffix} is read from a disk alone: unpack it"
+        return f"{suffix} is read from a disk alone: name the file itself in memory-store import"
     return no_reader(shown(suffix))

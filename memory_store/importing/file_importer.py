@@ -59,6 +59,7 @@ class FileImporter:
         self._differing = differing
         self._tagger = ledger.keys.source
         self._shaping = ledger.request.shaping()
+        self._keeping = replace(ledger.request, keep_originals=True).shaping()
         self._counterparts: Counterparts | None = None
         self._blame = Blame(counts)
         self._kept: dict[bytes, int] = {}  # tags of files as before → their memories
@@ -107,6 +108,12 @@ class FileImporter:
         before = _large(file) if not there else None  # refused at its first line, for all we know
         content, blob = self._content_tags(file) if before is None else (None, b"")
         one_memory = file.kind in TEXTS
+        if (
+            (known is not None and source == UPLOADED)
+            and (content is not None and not self._request.keep_originals)
+            and known.content == self._content_tags(file, self._keeping)[0]
+        ):
+            content = known.content  # as before, with its original: a box left empty erases none
         if known is not None and known.content == content and self._is_complete(there, one_memory):
             self._counts.unchanged += there
             if content is not None and (
@@ -177,12 +184,14 @@ class FileImporter:
         """
         return memories > 0 and (not self._request.prune or (memories == 1 and one_memory))
 
-    def _content_tags(self, file: SourceFile) -> tuple[bytes | None, bytes]:
+    def _content_tags(
+        self, file: SourceFile, shaping: bytes | None = None
+    ) -> tuple[bytes | None, bytes]:
         """The keyed tag of the file's bytes, none for what cannot be recognised by them; and that
-        of Git's id of them, in a work tree."""
+        of Git's id of them, in a work tree. ``shaping``: another than that of this import."""
         if file.kind == STDIN or reader_named(file.kind).on_disk:
             return None, b""
-        parts = (b"content", self._shaping)
+        parts = (b"content", shaping or self._shaping)
         try:
             with file.open() as stream:
                 if not file.id_bytes:

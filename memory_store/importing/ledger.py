@@ -354,6 +354,13 @@ def collections_of(vault: OpenVault, path: str) -> list[str]:
     return [one for one in keyring.readable() if find_source(reader, keyring, one, path)]
 
 
+def keeps_originals(vault: OpenVault, path: str) -> bool:
+    """Whether this principal imported a path on this machine, and the originals are to be kept."""
+    reader, keyring = vault.reader(), vault.keyring
+    found = (find_source(reader, keyring, one, path) for one in keyring.readable())
+    return any(one is not None and one.options.get("keep_originals") for one in found)
+
+
 def known_sources(vault: OpenVault) -> tuple[list[tuple[str, dict[str, Any]]], list[str]]:
     """Every path that this principal imported on this machine, with the options of that import.
 

@@ -21,7 +21,7 @@ from memory_store.importing.converters import process as converting
 from memory_store.importing.file_importer import FileImporter
 from memory_store.importing.git import commit_of, left
 from memory_store.importing.job import ADD, Counts, ImportJob, ImportRequest
-from memory_store.importing.ledger import Ledger, collections_of, known_sources
+from memory_store.importing.ledger import Ledger, collections_of, keeps_originals, known_sources
 from memory_store.importing.source_file import Failure, Found, Skip, SourceFile, refusal, shown
 from memory_store.importing.walker import AsBefore, walk
 from memory_store.paths import real_path
@@ -74,7 +74,7 @@ def _requests(
     if job.files is not None:
         return [job.request], ()
     if job.request.paths:
-        return _where_they_are(vault, job.request, counts), ()
+        return _as_kept(vault, _where_they_are(vault, job.request, counts)), ()
     known, left = known_sources(vault)
     if not known:
         why = f" on this machine: {'; '.join(left)}" if left else ""
@@ -109,6 +109,19 @@ def _where_they_are(
         replace(request, collection=collection, paths=tuple(paths))
         for collection, paths in parted.items()
     ]
+
+
+def _as_kept(vault: OpenVault, requests: Sequence[ImportRequest]) -> Sequence[ImportRequest]:
+    """The requests, parted once more: a path whose originals were kept goes on to keep them. A word
+    that was left out erases nothing; ``sources edit`` says that none are to be kept."""
+    found = []
+    for request in requests:
+        paths = [one for one in request.paths if one != STDIN]
+        kept = [one for one in paths if keeps_originals(vault, _source_path(one))]
+        others = [one for one in request.paths if one not in kept]
+        parted = ((kept, True), (others, request.keep_originals))
+        found += [replace(request, paths=tuple(p), keep_originals=keep) for p, keep in parted if p]
+    return found
 
 
 class _Import:

@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from msgspec import DecodeError, ValidationError, to_builtins
@@ -53,6 +52,7 @@ from memory_store.keeper.frames import (
 from memory_store.keeper.launch import Kept
 from memory_store.keeper_process.commands import FAULT, Commands, Question
 from memory_store.late_vectors import BackgroundEmbedding
+from memory_store.sqlite import file_there
 from memory_store.store import MemoryStore
 
 MOST_AT_ONCE = 32
@@ -90,7 +90,7 @@ class Server:
         self._embeds_to_the_end = kept.embed
         self._facts = facts(())
         self._code = _code()
-        self._vault = _identity(store.path)
+        self._vault = file_there(store.path)
 
     def __enter__(self) -> Server:
         """Take the address. Raises StorageError where another keeper of this vault has it."""
@@ -107,7 +107,7 @@ class Server:
         self._socket.bind(path)  # umask: for its owner alone
         self._socket.listen(4 * MOST_AT_ONCE)
         self._socket.setblocking(False)
-        self._place = _identity(path)
+        self._place = file_there(path)
         self._woken, self._waking = socket.socketpair()
         for end in (self._woken, self._waking):
             end.setblocking(False)
@@ -117,7 +117,7 @@ class Server:
 
     def __exit__(self, *_: object) -> None:
         self._ending.set()
-        if _identity(self._kept.socket) == self._place:
+        if file_there(self._kept.socket) == self._place:
             os.unlink(self._kept.socket)
         self._socket.close()
         for connection in [*self._assistants, *self._followed]:
@@ -159,8 +159,8 @@ class Server:
             self._ending.is_set()
             or now - self._begun > self._kept.longest
             or (not self._working and now - self._used > self._kept.idle)
-            or _identity(self._kept.socket) != self._place
-            or _identity(self._store.path) != self._vault
+            or file_there(self._kept.socket) != self._place
+            or file_there(self._store.path) != self._vault
         )
 
     def _take(self) -> None:
@@ -355,15 +355,6 @@ def _question(connection: socket.socket) -> Question:
     if kind != ASKED:
         raise BrokenError("no question")
     return typed_json.decode(data, type=Question)
-
-
-def _identity(path: str | Path) -> tuple[int, int] | None:
-    """Which file lies there; ``None`` where none does."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _code(names: dict[str, int] | None = None) -> dict[str, int]:

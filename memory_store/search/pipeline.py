@@ -115,7 +115,7 @@ def _plan(
     if request.all_ and mode not in PATTERN_MODES:
         raise BadInputError("all: for a pattern (mode literal or structural)", parameter="all")
     if request.language and mode != "structural":
-        raise BadInputError("language: that of a structural pattern", parameter="language")
+        raise BadInputError("language: for a pattern (mode structural)", parameter="language")
     if request.recipe == DEFAULT.name and not request.like and searches_code(context, request):
         request = replace(request, recipe=CODE.name)
     place = continue_place(context.page_keys, request)

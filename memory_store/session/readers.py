@@ -81,8 +81,10 @@ class KnownRows:
 class Readers:
     """The reading connections of one opened vault."""
 
-    def __init__(self, path: Path, access: FileAccess) -> None:
+    def __init__(self, path: Path, access: FileAccess, check_there: Callable[[], None]) -> None:
+        """``check_there`` raises StorageError where another file lies there by now."""
         self._path = path
+        self._check_there = check_there
         self._access = access
         self._local = threading.local()
         self._open: list[tuple[threading.Thread, Storage]] = []
@@ -92,6 +94,7 @@ class Readers:
         """This thread's."""
         storage: Storage | None = getattr(self._local, "storage", None)
         if storage is None:
+            self._check_there()
             storage = Storage.open(self._path, read_only=True, access=self._access)
             self._local.storage = storage
             with self._lock:

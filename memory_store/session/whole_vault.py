@@ -8,6 +8,7 @@ number of readers, each thread with a connection of its own.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 import weakref
@@ -28,7 +29,7 @@ from memory_store.session.likenesses import Likenesses
 from memory_store.session.link_graph import LinkGraph, LinkGraphs
 from memory_store.session.live_index import LiveIndex
 from memory_store.session.readers import KnownRows, Readers
-from memory_store.sqlite import WRITABLE, FileAccess, sqlite3, storage_faults
+from memory_store.sqlite import WRITABLE, FileAccess, file_there, sqlite3, storage_faults
 from memory_store.vault import trash
 from memory_store.vault.collections import insert_collection
 from memory_store.vault.expansions import Expansions
@@ -73,10 +74,11 @@ class WholeVault:
         self.gate = Gate(one_at_a_time=access.in_memory)  # whose readers see what is half written
         self.when_cleared_up: Callable[[], None] = lambda: None
         self._writer = Storage.open(path, access=self.access)
+        self._files: list[tuple[str | Path, tuple[int, int] | None]] = [(path, file_there(path))]
         if not access.read_only:
             self._writer.keep_log()
         self._write_lock = threading.RLock()
-        self._readers = Readers(path, access)
+        self._readers = Readers(path, access, self.check_there)
         self.settings = settings or read_settings(self._writer, keyring)
         """Those that were last read."""
         self.collections = Collections(self)
@@ -90,6 +92,8 @@ class WholeVault:
         self._older = not access.in_memory and (
             rollback_warning(vault, path, self._writer, keyring) is not None
         )
+        if not access.read_only and (there := file_there(f"{path}-wal")):
+            self._files.append((f"{path}-wal", there))
         self._warned, self._trail_writes, self._seen_at = False, 0, time.monotonic()
         self._shares: Stored | None = None
         self._trash_looked_at = -LOOK_AT_TRASH
@@ -122,6 +126,17 @@ class WholeVault:
         """From now on it is a device of its own: not older than other copies, but beside them."""
         begin(self.vault, self.path, self.reader(), self.keyring)
 
+    def check_there(self) -> None:
+        """Raise StorageError where its file or its log is not the one that was opened: what is
+        written to that one would be lost, and another one is another vault, or of another time."""
+        for path, opened in self._files:
+            if file_there(path) != opened:
+                raise StorageError(
+                    f"{os.path.basename(path)}: it was moved, deleted or replaced since this "
+                    "program opened it, so nothing was written. Open it again, or start the "
+                    "program again"
+                )
+
     @contextmanager
     def writing(self) -> Iterator[Storage]:
         """The writing connection, to one thread at a time. Raises ReadOnlyError.
@@ -130,6 +145,7 @@ class WholeVault:
         found in the file, as what others write is.
         """
         self.access.refuse_writing(self.path)
+        self.check_there()
         with self._write_lock:
             self.keyring.check_open()
             settings, held = self.settings, set(self.keyring.collections)
@@ -391,6 +407,7 @@ class WholeVault:
         if not self.keyring.is_owner:
             return
         self.access.refuse_writing(self.path)
+        self.check_there()
         from memory_store.vault import audit  # written by servers, not by a command
 
         self._trail_writes = audit.append(self.path, self.keyring, events, days=days, most=most)

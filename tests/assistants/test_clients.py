@@ -133,6 +133,17 @@ def test_an_entry_for_a_collection_that_there_is_not_is_refused(
     assert entry("cursor")["args"].count("--collection") == 1
 
 
+def test_no_entry_is_written_with_a_key_that_opens_another_vault(
+    home: Path, store: MemoryStore, tmp_path: Path
+) -> None:
+    other = tmp_path / "keys" / "other.key"
+    MemoryStore.create(tmp_path / "other.db", key_file=other)[0].close()
+    refused = install(store, other, "cursor")
+    assert refused.exit_code == 3
+    assert "no key slot of this vault" in refused.output
+    assert not CLIENTS["cursor"].path().exists()
+
+
 COMMENTED = """// Settings, see https://example.org/docs
 {
   "theme": "dark", /* at night, "too" */

@@ -41,6 +41,7 @@ def test_a_plain_folder_of_notes_keeps_its_paths_and_leaves_pictures_by_name(her
         {
             "vault/trips/lisbon.md": "# Lisbon\n\nA tram",
             "vault/a.png": b"\x89PNG",
+            "vault/a.db": b"SQLite",
             "vault/b.txt": "B",
         },
         here,
@@ -50,7 +51,11 @@ def test_a_plain_folder_of_notes_keeps_its_paths_and_leaves_pictures_by_name(her
         ("Lisbon", "trips/lisbon.md"),
         ("b", "b.txt"),
     ]
-    assert found.skips == {"export.zip/vault/a.png": "no reader for .png"}
+    assert found.skips == {
+        "export.zip/vault/a.png": "no reader for .png",
+        "export.zip/vault/a.db": ".db is read from a disk alone: "
+        "name the file itself in memory-store import",
+    }
 
 
 def test_an_export_of_conversations_gives_them_and_not_what_lies_beside(here: Path) -> None:

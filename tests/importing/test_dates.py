@@ -114,9 +114,9 @@ def test_spans_count_back_from_now() -> None:
     assert format_epoch(parse_moment("yesterday", now + 60)) == "2024-05-07T00:00:00Z"
 
 
-@pytest.mark.parametrize("span", ["7", "d", "7 dd", "-7d", "7.5d", "999999999y", "seven days"])
+@pytest.mark.parametrize("span", ["7", "d", "7 days", "-7d", "7.5d", "999999999y", "seven days"])
 def test_a_span_that_is_none_is_refused(span: str) -> None:
-    with pytest.raises(BadInputError, match="since: "):
+    with pytest.raises(BadInputError, match=r"since: .* 7d, 3w or today"):
         parse_moment(span, 1e9)
 
 

@@ -126,6 +126,20 @@ def test_a_table_that_only_lays_out_others_is_no_table(rows: Rows) -> None:
     assert rows("a.html", page.encode()).only.text == "Hello\n\nThe rent is paid."
 
 
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<ul>" + "<li>key\n" * 600 + "</ul>", "\n".join(["- key"] * 600)),
+        ("<p>rent " * 600, "\n\n".join(["rent"] * 600)),
+        ("<table><tr><th>a<th>b<tr><td>c<td>d</table>", "| a | b |\n| --- | --- |\n| c | d |"),
+        ("<dl><dt>key<dd>shed</dl>", "key\n:   shed"),
+        ("<p>a<section><p>b</p>c</section>", "a\n\nb\n\nc"),
+    ],
+)
+def test_a_page_may_leave_out_the_ends_that_html_lets_it(rows: Rows, page: str, text: str) -> None:
+    assert rows("a.html", page.encode()).only.text == text
+
+
 def test_words_of_neighbouring_blocks_are_not_run_together(rows: Rows) -> None:
     page = b"<header>Ada</header><details><summary>Keys</summary>shed</details><aside>rent</aside>"
     assert rows("a.html", page).only.text.split() == ["Ada", "Keys", "shed", "rent"]
@@ -178,11 +192,13 @@ def test_a_book_is_read_in_its_own_order(rows: Rows) -> None:
     )
 
 
-def test_a_book_names_all_its_authors_and_begins_with_no_line_of_its_markup(rows: Rows) -> None:
-    made = book(a="<p>One.</p>", nav="<nav>One</nav>", begins='<?xml version="1.0"?>', by="Bo")
+def test_a_book_has_its_authors_and_its_year_and_begins_with_no_line_of_markup(rows: Rows) -> None:
+    begins = '<?xml version="1.0"?>'
+    made = book(a="<p>One.</p>", nav="<nav>One</nav>", begins=begins, by="Bo", of="2003")
     draft = rows("bees.epub", made).only
     assert draft.text == "## Chapter 1\n\nOne."
     assert draft.metadata == {"chapters": "1", "author": "Anna, Bo"}
+    assert draft.created == "2003-01-01T00:00:00Z"
 
 
 def test_a_notebook_keeps_its_cells_and_what_they_printed(rows: Rows) -> None:

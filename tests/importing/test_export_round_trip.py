@@ -120,6 +120,15 @@ def test_memories_survive_ndjson(memories: list[Memory]) -> None:
     assert outcome.drafts == [as_draft(memory) for memory in memories]
 
 
+def test_a_memory_that_is_a_title_alone_comes_back(tmp_path: Path) -> None:
+    alone = replace(MEMORY, text="")
+    export_markdown([alone], tmp_path / "out")
+    with (tmp_path / "alone.ndjson").open("w") as stream:
+        export_ndjson([alone], stream)
+    for written in ("out", "alone.ndjson"):
+        assert read(tmp_path / written).only == as_draft(alone)
+
+
 @given(MEMORIES)
 def test_the_front_matter_is_yaml_for_everybody_else_too(memory: Memory) -> None:
     block = memory_markdown(memory).split("\n---\n", 1)[0].removeprefix("---\n")

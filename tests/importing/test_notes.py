@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -345,6 +346,25 @@ def test_a_named_file_that_no_reader_knows_is_skipped_and_never_taken_as_bytes(
 ) -> None:
     put("a.xyz", content)
     assert read("a.xyz").skips == {"a.xyz": "no reader for .xyz"}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "other"),
+    [("a.odt", b"PK\x03\x04\0", ".docx"), ("a.ppt", b"\xd0\xcf\x11\xe0\0", ".pptx")],
+)
+def test_of_a_document_that_is_not_read_is_said_as_what_to_save_it(
+    put: Put, name: str, content: bytes, other: str
+) -> None:
+    put(f"in/{name}", content)
+    said = f"no reader for {name[1:]}: save it as {other}"
+    assert read("in").skips == {f"in/{name}": said}
+    assert read(f"in/{name}").skips == {f"in/{name}": said}
+
+
+@pytest.mark.parametrize("name", ["notes.key", "key.txt"])
+def test_a_key_is_no_note_though_its_file_is_named(put: Put, name: str) -> None:
+    put(name, base64.b64encode(bytes(range(32))) + b"\n")
+    assert read(name).skips == {name: "a key file: a search would show the key"}
 
 
 def test_text_of_rst_and_org_files_is_always_taken(put: Put) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from reading_files import write
 
 from memory_store.errors import BadInputError, NotFoundError
+from memory_store.sqlite import connect
 from memory_store.store import MemoryStore
 
 
@@ -132,6 +134,30 @@ def test_the_next_import_goes_by_options_that_were_edited(
         store.edit_source("1", mood="good")
     with pytest.raises(NotFoundError):
         store.edit_source("7", topics=[])
+
+
+def test_a_path_is_imported_though_the_row_of_another_is_damaged(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    first, second = (write(tmp_path / name, a=f"Of {name}.") for name in ("first", "second"))
+    store.import_paths([first])
+    store.import_paths([second])
+    with closing(connect(store.path)) as connection:
+        connection.execute("update vault_sources set head = zeroblob(40) where rowid = 1")
+    write(second, b="And more.")
+    assert store.import_paths([second]).imported == 1
+
+
+def test_a_source_keeps_its_number_when_it_is_edited_or_imported_again(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    named = [write(tmp_path / name, a=f"Of {name}.") for name in ("first", "second", "third")]
+    for folder in named:
+        store.import_paths([folder])
+    store.edit_source("1", topics=["fresh"])
+    store.import_paths([named[1]], topics=["other"])
+    assert [one.path for one in store.sources()] == [str(folder) for folder in named]
+    assert [one.options.get("topics") for one in store.sources()] == [["fresh"], ["other"], None]
 
 
 def test_the_memories_of_a_source_are_its_own(store: MemoryStore, tmp_path: Path) -> None:

@@ -55,6 +55,22 @@ def test_files_and_a_folder_are_imported_and_found(address: str, page: Any, fold
     assert page.complaints == []
 
 
+def test_the_bar_says_that_no_server_answers_and_goes_on_when_one_does(
+    address: str, page: Any, tmp_path: Path
+) -> None:
+    many = [tmp_path / f"note {number}.md" for number in range(1_500)]
+    for one in many:
+        one.write_text(f"# {one.stem}\n\nQuinces of the year {one.stem}.")
+    unlocked(page, address, PASSPHRASE)
+    page.goto(f"{address}/notes/-/hybrid/import")
+    page.get_by_label("Files", exact=True).set_input_files(many)
+    page.route("**/import/*.json", lambda route: route.abort())
+    page.get_by_role("button", name="Import").click()
+    page.get_by_text("The server does not answer. Asking again …").wait_for()
+    page.unroute("**/import/*.json")
+    page.get_by_role("heading", name="What was imported").wait_for()
+
+
 def test_the_audit_trail_reads_well(address: str, page: Any) -> None:
     unlocked(page, address, PASSPHRASE)
     page.goto(f"{address}/notes/-/hybrid?q=tomatoes")

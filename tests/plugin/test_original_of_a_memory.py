@@ -67,3 +67,6 @@ async def test_an_upload_keeps_it_where_that_is_asked_for(served: Served) -> Non
     report = await imported(served.by("root"), files, keep_originals="1")
     (id,) = report["ids"]
     assert served.store.original(id) == HOSTILE
+    again = await imported(served.by("root"), files)  # the box left empty
+    assert (again["unchanged"], again["replaced"]) == (1, 0)
+    assert served.store.original(id) == HOSTILE

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from datasette.database import Database
 
+from datasette_hybrid.permissions import grants
 from datasette_hybrid.vaults.registry import vaults_of
 from memory_store.errors import NotAVaultError
 from memory_store.sqlite import connect
@@ -172,6 +173,28 @@ async def test_what_cannot_be_written_to_is_searched_and_says_why(
     assert "nothing can be written" in capsys.readouterr().err
     vaults_of(served.datasette).lock_all()
     assert filled.path.read_bytes() == before
+
+
+async def test_json_of_another_database_asks_about_a_vault_only_if_its_sql_names_it(
+    filled: Filled, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = await serve(filled.path, options=filled.options(allow=ALLOW))
+    served.datasette.add_memory_database("plain")
+    plain, asked = at(served, "plain"), list[str]()
+    resolve = grants.resolve_some
+
+    async def heard(datasette: Any, actor: Any, databases: list[str], *more: Any) -> Any:
+        asked.extend(databases)
+        return await resolve(datasette, actor, databases, *more)
+
+    monkeypatch.setattr(grants, "resolve_some", heard)
+    assert await plain.by("bob").sql("select 1 as one") == [{"one": 1}]
+    assert not asked
+    found = "select hybrid_search('tomatoes', '{\"database\": \"notes\"}') as found"
+    for actor, readable in (("bob", True), ("nobody", False)):
+        (row,) = await plain.by(actor).sql(found)
+        assert ("Watering the tomatoes" in row["found"]) is readable
+    assert set(asked) == {"notes"}
 
 
 @pytest.mark.in_a_file

@@ -281,6 +281,13 @@ async def test_a_vault_that_cannot_be_written_to_says_so(filled: Filled, serve: 
         note = soup(await wanda.get(f"{wanda.base}{path}")).select_one("[role=alert]")
         assert note is not None, path
         assert note.text.strip() == said
+    root = wanda.by("root")
+    results = soup(await root.get(f"{root.base}?q=tomatoes"))
+    (first, *_) = results.select(".hy-result h2 a")
+    for path in (f"{root.base}?q=tomatoes", str(first["href"]), "/notes", "/notes/memories"):
+        page = soup(await root.get(path))
+        assert not page.select("[href$='/new'], [href$='/import'], [href$='/edit'], .hy-select")
+        assert not page.find_all(string=re.compile("Delete|New memory"))
 
 
 def from_a_terminal(served: Served, folder: Path) -> MemoryStore:

@@ -224,6 +224,16 @@ class TestFilters:
             notes.search("key", **{option: value})
         assert refusal.value.parameter == option
 
+    def test_a_period_that_ends_before_it_begins_is_named(self, notes: MemoryStore) -> None:
+        for ask in (
+            lambda: notes.search("key", since="2024-05", until="2024-04"),
+            lambda: notes.search("key since:2024-05 until:2024-04"),
+            lambda: notes.list(since="2024-05", until="2024-04"),
+        ):
+            with pytest.raises(BadInputError, match="until: 2024-04 is before since, 2024-05"):
+                ask()
+        assert notes.search("key", since="2024-05", until="2024-05").found >= 0
+
 
 class TestOpening:
     def test_without_a_reranker_only_the_returned_rows_are_opened(self, notes: MemoryStore) -> None:

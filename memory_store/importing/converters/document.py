@@ -7,9 +7,11 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterable
-from datetime import UTC, date, datetime
 
 from msgspec import Struct
+
+from memory_store.dates import parse_time
+from memory_store.errors import BadInputError
 
 EXPANDED_LIMIT = 256 * 1024 * 1024  # bytes of all files in an archive
 EXPANSION = 200  # times: text shrinks to a tenth, what is made to harm to a thousandth
@@ -85,19 +87,11 @@ def authored(name: str | None) -> dict[str, str]:
 
 
 def moment(value: object) -> str | None:
-    """A date of a document as ISO 8601, in UTC where it has a time; None for what is none."""
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value.strip())
-        except ValueError:
-            return None
-    if isinstance(value, datetime):
-        aware = value if value.tzinfo else value.replace(tzinfo=UTC)
-        try:
-            return aware.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        except (OverflowError, ValueError):
-            return None
-    return value.isoformat() if isinstance(value, date) else None
+    """A date of a document as ISO 8601, in UTC; None for what is none."""
+    try:
+        return parse_time(value) if value else None
+    except BadInputError:
+        return None
 
 
 def table(rows: Iterable[Iterable[str]]) -> str:

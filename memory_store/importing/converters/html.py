@@ -28,6 +28,17 @@ ENCODINGS = (
     *("big5", "euc-kr", "cp949", "cp1253", "cp1254", "cp1255", "cp1256", "iso8859-9"),
 )
 ROWS, CELLS = ("thead", "tbody", "tfoot", "tr"), ("td", "th")
+WITHIN = ("body", "div", "table", *CELLS, "li", "dd", *SECTIONS, *BLOCKS)
+CLOSES = {
+    "p": (WITHIN, ("p",)),
+    "li": (("ul", "ol", "menu"), ("li",)),
+    **dict.fromkeys(("dt", "dd"), (("dl",), ("dt", "dd"))),
+    **dict.fromkeys(CELLS, (("table",), CELLS)),
+    "tr": (("table",), (*CELLS, "tr")),
+    **dict.fromkeys(("thead", "tbody", "tfoot"), (("table",), (*CELLS, *ROWS))),
+}
+"""What ends with the beginning of a tag, where its own end may be left out, and what that is within
+(https://html.spec.whatwg.org/multipage/syntax.html#optional-tags)."""
 MOST_SPANNED = 1_000  # rows or columns of a cell
 WITHIN_A_WORD = re.compile(r"(?<=[^\W_])\\_(?=[^\W_])")  # where an underscore is no mark
 LINKS = ("http://", "https://", "mailto:")
@@ -94,12 +105,31 @@ def _text(page: BeautifulSoup) -> str:
         one.decompose()
     for said in page(string=lambda text: isinstance(text, Declaration | ProcessingInstruction)):
         said.extract()  # such as <?xml … ?>, with which the chapters of books begin
+    for one in page([*CLOSES]):
+        _end_before(one)
     for block in page(BLOCKS):
         block.name = "div"
     for table in page("table"):
         _prepare(table)
     text = _Markdown(heading_style=ATX, bullets="-").convert_soup(page)
     return tidy(WITHIN_A_WORD.sub("_", text))
+
+
+def _end_before(one: Any) -> None:
+    """Take a tag that stands last out of those that its beginning ends: the parser leaves it in."""
+    within, closed = CLOSES[one.name]
+    ended, last = None, one
+    for above in one.parents:
+        behind = last.next_sibling
+        while behind is not None and behind.name is None and not behind.strip():
+            behind = behind.next_sibling
+        if above.name in within or behind is not None:
+            break
+        if above.name in closed:
+            ended = above
+        last = above
+    if ended is not None:
+        ended.insert_after(one.extract())
 
 
 def _prepare(table: Any) -> None:

@@ -39,8 +39,18 @@ KEPT_AS_METADATA = "the note was imported, with this field as it is among its me
 ORG_HEAD_LINES = 100
 ORG_KEYWORD = re.compile(r"#\+(title|date|filetags):(.*\S)", re.IGNORECASE)
 ORG_DAY = re.compile(r"^[<\[ ]*(\d{4}-\d\d-\d\d)\b")
-SIGNATURES = (b"%PDF-", b"{\\rtf", b"PK\x03\x04", b"\x1f\x8b")
-"""How files begin that are text in part only: PDF, RTF, zip archives, gzip."""
+SIGNATURES = (b"%PDF-", b"{\\rtf", b"PK\x03\x04", b"\x1f\x8b", b"\xd0\xcf\x11\xe0")
+"""How files begin that are text in part only: PDF, RTF, zip archives, gzip, old office files."""
+KEY_FILE = re.compile(rb"\s*[A-Za-z0-9+/]{43}=\s*")  # 32 bytes of base64, and no more
+SAVED_AS = {
+    ".docx": (".doc", ".docm", ".dot", ".dotx", ".odt", ".ott", ".pages", ".rtf"),
+    ".pptx": (".odp", ".pps", ".ppsx", ".ppt", ".pptm"),
+    ".xlsx": (".numbers", ".xlsb", ".xltx"),
+    ".html": (".mht", ".mhtml"),
+    ".epub": (".azw3", ".fb2", ".mobi"),
+    ".eml": (".msg",),
+}
+"""What programs write beside their own formats, and is read."""
 
 
 def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
@@ -62,6 +72,8 @@ def read(file: SourceFile, limits: Limits) -> Iterator[Item]:
 def read_text(file: SourceFile, limits: Limits) -> Iterator[Item]:
     """The note, all of it body."""
     suffix = file.path.suffix.lower()
+    if KEY_FILE.fullmatch(file.head()):
+        raise LeftOutError("a key file: a search would show the key")
     if suffix in TEXT.suffixes:
         decoded = file.decoded(limits)
         fields = {}
@@ -94,7 +106,9 @@ def no_reader(suffix: str) -> str:
     """Why a file of an unknown suffix is skipped."""
     if suffix == ".zip":
         return "an archive: name it to import what is in it"
-    return f"no reader for {suffix}" if suffix else "no reader for files without a suffix"
+    other = next((taken for taken, others in SAVED_AS.items() if suffix in others), "")
+    said = f": save it as {other}" if other else ""
+    return f"no reader for {suffix}{said}" if suffix else "no reader for files without a suffix"
 
 
 def _remark(file: SourceFile, line: int | str | None, reason: str) -> Remark:
@@ -110,9 +124,9 @@ def _note(file: SourceFile, read: FrontMatter) -> Iterator[Item]:
     fields, body = dict(read.fields), read.body.removesuffix("\n")
     if not body.strip() and isinstance(fields.get("text"), str):
         body = str(fields.pop("text"))
-    if not body.strip():
-        raise LeftOutError("empty")
     exported, kept, remarks = Record(fields).is_export, dict[str, Any](), list[Remark]()
+    if not body.strip() and not (exported and fields.get("title")):
+        raise LeftOutError("empty")
     while True:
         try:
             draft = Record(dict(fields)).draft(body)

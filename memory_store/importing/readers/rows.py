@@ -100,14 +100,15 @@ def _item(file: SourceFile, where: str, row: Row) -> Item:
     if column is None:
         return Failure(where, no_text_column(row.values, file.text_columns))
     text = row.values.pop(column)
-    if text is None or (isinstance(text, str) and not text.strip()):
+    record = Record(row.values, is_row=True, ref=row.ref)
+    exported = record.is_export
+    blank = text is None or (isinstance(text, str) and not text.strip())
+    if blank and not (exported and row.values.get("title")):
         return Skip(where, "empty")
     if type(text) in _NO_TEXT:
         return Failure(where, f"{column!r} must hold text, not {_NO_TEXT[type(text)]}")
-    record = Record(row.values, is_row=True, ref=row.ref)
-    exported = record.is_export
     try:
-        draft = record.draft(str(text))
+        draft = record.draft("" if blank else str(text))
     except FieldError as error:
         return Failure(where, error.reason)
     draft = replace(draft, title=draft.title or "") if exported else with_text_topics(draft)

@@ -18,7 +18,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from memory_store.dates import parse_moment, validity
+from memory_store.dates import period, validity
 from memory_store.errors import BadInputError
 from memory_store.index.snapshot import Filters, HashGroup, Mask, Snapshot
 from memory_store.index.terms import has_pair, has_term
@@ -332,7 +332,6 @@ def filters(
 ) -> Filters:
     """The filters of query and options, looked up. Every named topic must be carried."""
     now = time.time()
-    since, until = parsed.since, parsed.until
     named = tuple(_collection(name, context.collection_names) for name in parsed.collections)
     check_types(parsed.types, context.snapshot.types)
     topics = [normalise_topic(name) for name in parsed.topics]
@@ -343,8 +342,7 @@ def filters(
         types=parsed.types,
         topics_any=tuple(blinding.topics([topic]) for topic in topics),
         status=options.status,
-        since=parse_moment(since, now, parameter="since") if since else None,
-        until=parse_moment(until, now, parameter="until", end=True) if until else None,
+        **period(parsed.since, parsed.until, now),
         **validity(options.as_of, options.superseded, now),
     )
 

@@ -28,7 +28,14 @@ class Sources(Table):
         return self._all(query, (principal,))
 
     def write(self, source: str, collection: str, tag: bytes, head: bytes, principal: int) -> None:
-        """Write a source in place of what had its tag or its id."""
+        """Write a source in place of what had its tag or its id. It keeps its place in the list."""
+        changed = self._changed(
+            "update vault_sources set head = ?, principal = ? "
+            "where id = ? and collection = ? and tag = ?",
+            (head, principal, source, collection, tag),
+        )
+        if changed:
+            return
         self._insert(
             "or replace into vault_sources (id, collection, tag, head, principal)",
             (source, collection, tag, head, principal),
