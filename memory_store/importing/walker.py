@@ -157,7 +157,7 @@ def _file(
         ref.encode("utf-8")
     except UnicodeEncodeError:
         return Failure(name, "the file's name is not valid UTF-8")
-    reader = reader_of_suffix(path)
+    reader = reader_of_suffix(ref)
     usual, own = (reader.name, reader.rows) if reader else ("text", False)
     file = SourceFile(path, path if own else root, ref, kind or usual, name, status.st_mtime)
     if status.st_size > LIMITS.bytes and not reader_of(file).streamed:
@@ -278,9 +278,9 @@ class _Folder:
 
     def _is_code(self, relative: str) -> bool:
         """Whether a file is taken as source code; prose and rows have readers of their own."""
-        reader = reader_of_suffix(relative)
         if not self.with_code or (self.wanted and not self._is_wanted(relative)):
             return False
+        reader = reader_of_suffix(relative)
         if relative.lower().endswith(TEMPLATES):  # elsewhere they are documents
             return True
         return reader is CODE or (reader is None and is_code(os.path.join(self.root, relative)))

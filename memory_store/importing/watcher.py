@@ -164,7 +164,7 @@ class _Watcher:
 
     def _look(self, *, first: bool) -> ImportReport:
         """Import what is new and has settled, and plan the next look."""
-        began, now = monotonic(), time()
+        began = monotonic()
         there: set[Path] = set()
         taken: dict[Path, Signature] = {}
         unread: dict[Path, tuple[Signature, float]] = {}
@@ -180,7 +180,7 @@ class _Watcher:
             if before != found:
                 since = began
             # A time stamp may come from another clock: a file that stays the same is done too.
-            quiet = now - found[0] / 1e9 >= SETTLED or began - since >= SETTLED
+            quiet = time() - found[0] / 1e9 >= SETTLED or began - since >= SETTLED
             if quiet:
                 taken[file.path] = found
             else:

@@ -105,6 +105,22 @@ def test_a_file_is_read_when_its_writer_is_done(
     assert "Line 14." in watched.texts()[0]
 
 
+def test_a_look_that_takes_long_reads_what_has_settled_meanwhile(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    notes = write(tmp_path / "notes", a="The lease.")
+    written_long_ago(notes)
+    write(notes, z="The rent.")
+
+    def slow(name: str, done: int, total: int | None) -> None:
+        time.sleep(watcher.SETTLED if name == "a.md" else 0)
+
+    found: list[int] = []
+    for report in store.watch(notes, embed=False, progress=slow, stopped=lambda: bool(found)):
+        found.append(report.imported)
+    assert found == [2]
+
+
 def test_what_an_editor_does_to_save_makes_and_loses_no_memory(
     store: MemoryStore, follow: Callable[..., Watched], tmp_path: Path
 ) -> None:
