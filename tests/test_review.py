@@ -189,6 +189,17 @@ def test_the_command_lists_it(store: MemoryStore, key_file: Path) -> None:
     assert (refused.exit_code, "-i needs a terminal" in refused.output) == (2, True)
 
 
+def test_the_command_says_where_nothing_can_be_compared_for_want_of_vectors(
+    make_store: Callable[..., MemoryStore], key_file: Path
+) -> None:
+    store = make_store("words.db")
+    words = ["review", str(store.path), "--key-file", str(key_file)]
+    store.add_many([MemoryDraft(KEY, topics=("keys",))], embed=False)
+    assert "No memory has vectors yet" in run(*words).output
+    store.reindex()
+    assert "No memory" not in run(*words).output
+
+
 def test_a_pair_of_one_title_says_which_file_each_is_from(
     store: MemoryStore, tmp_path: Path
 ) -> None:

@@ -38,6 +38,10 @@ HEADINGS = {
 }
 PAIRS = ("conflicts", "same", "apart")
 ASKED = "k keep both · m merge · s supersede the older · d delete the older · n next · q leave"
+NOT_COMPARED = (
+    "No memory has vectors yet: of those that say nearly the same, only the ones with equal texts "
+    "are shown. To add them: memory-store reindex"
+)
 QUIT, NEXT = "q", "n"
 
 
@@ -69,6 +73,8 @@ def review(store: MemoryStore, limit: int, interactive: bool, as_json: bool) -> 
 
 def _lines(found: Review) -> Iterator[str]:
     room, colour = columns(), colour_wanted()
+    if not found.compared:
+        yield NOT_COMPARED
     if not any(found.counts.values()):
         yield f"Nothing to put in order; {found.compared:,} memories were compared."
         return
