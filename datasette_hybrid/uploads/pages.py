@@ -241,5 +241,8 @@ async def _job(datasette: Any, request: Any) -> tuple[Vault, Job]:
     if job is None or not (vault.locked and job.is_of(asker.get())):
         vault, _ = await questions.vault_for(datasette, request, "write")
     if job is None:
-        raise NotFound("no such import: it is long over, or the server was started again")
+        raise NotFound(
+            "no such import: it is long over, or the server was started again. What it wrote is "
+            "kept; to go on, import the same files once more"
+        )
     return vault, job

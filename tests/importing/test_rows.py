@@ -164,8 +164,8 @@ def test_ragged_rows_fail_one_by_one(rows: Rows) -> None:
     outcome = rows("rows.csv", 'id,text\n1,one\n2\n3,"thr\nee",x\n4,four\n5,\n')
     assert outcome.refs == ["1", "4"]
     assert outcome.failures == {
-        "rows.csv:3": "1 cells where the header has 2",
-        "rows.csv:4": "3 cells where the header has 2",
+        "rows.csv:3": "the header has 2 cells, this row 1",
+        "rows.csv:4": "the header has 2 cells, this row 3",
     }
     assert outcome.skips == {"rows.csv:7": "empty"}
 

@@ -135,7 +135,11 @@ async def test_only_writers_upload(served: Served) -> None:
     job = begun.json()["job"]
     await ended(served.by("wanda"), job)
     assert (await served.by("bob").get(f"{served.base}/import/{job}.json")).status_code == 403
-    assert (await served.by("wanda").get(f"{served.base}/import/nothing.json")).status_code == 404
+    gone = await served.by("wanda").get(f"{served.base}/import/nothing.json")
+    assert (gone.status_code, gone.json()["error"].split("; ")[1:]) == (
+        404,
+        ["to go on, import the same files once more"],
+    )
 
 
 async def test_every_file_that_is_left_out_is_named_with_its_reason(served: Served) -> None:

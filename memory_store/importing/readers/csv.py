@@ -92,7 +92,7 @@ def _rows(lines: Iterator[str], columns: tuple[str, ...], *, tabs: bool) -> Iter
 def _row(header: list[str], cells: list[str], line: int, number: int, column: str) -> Row | Broken:
     """One row. An empty cell says nothing, but in the text's own column it is an empty text."""
     if len(cells) != len(header):
-        return Broken(line, f"{len(cells)} cells where the header has {len(header)}")
+        return Broken(line, f"the header has {len(header)} cells, this row {len(cells)}")
     named = enumerate(zip(header, cells, strict=True), 1)
     kept = {name or f"column {i}": cell for i, (name, cell) in named if cell or name == column}
     return Row(line, number, kept)
