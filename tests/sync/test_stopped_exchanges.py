@@ -126,3 +126,22 @@ def test_it_goes_on_from_any_place(
     devices.sync(store)
     with MemoryStore.open(path, key_file=devices.key_file) as one:
         assert held(one) == held(store)
+
+
+def test_a_new_device_that_was_stopped_goes_on_without_the_name_of_the_folder(
+    store: MemoryStore, devices: Devices, stop_at: Callable[[int], list[int]]
+) -> None:
+    store.add("The lease ends in June.")
+    devices.sync(store)
+    with MemoryStore.join(
+        devices.folder / "new.db", devices.drive, key_file=devices.key_file
+    ) as phone:
+        for place in range(1, 100):
+            stop_at(place)
+            with pytest.raises(Stopped):
+                devices.sync(phone)
+            if held(phone):
+                break
+        stop_at(-1)
+        phone.sync_with_folder(embed=False)
+        assert held(phone) == held(store)

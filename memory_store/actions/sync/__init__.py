@@ -35,7 +35,7 @@ from memory_store.records.sync import SyncReport
 from memory_store.vault.audit_events import SYNC, AuditEvent
 from memory_store.vault.slots import Secret
 from memory_store.vault.storage.damage import vault_faults
-from memory_store.vault.sync_state import Target, machine_place
+from memory_store.vault.sync_state import Target
 
 SURFACE = "sync"
 MOST_EVENTS = 1_000_000  # however old: a server has bounds of its own
@@ -65,9 +65,6 @@ def with_folder(
     shared = Folder(copy, copy.last_folder() if folder is None else Path(folder))
     secrets = [*Secret.typed(answer)] if answer else []
     sent = shared.exchange(secrets, embed=embed, whole=whole)
-    place = {"folder": str(shared.path.resolve()), "folder_from": machine_place(copy.vault.path)}
-    if copy.state != (state := replace(copy.state, **place)):
-        copy.save(state)
     return _reported(copy, str(shared.path), sent, shared, adopted=shared.adopted)
 
 

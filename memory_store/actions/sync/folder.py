@@ -34,7 +34,7 @@ from memory_store.vault.contents import digest, exact_digest, unpacked
 from memory_store.vault.keyring import VAULT_SCOPE
 from memory_store.vault.registers import LATEST, Register
 from memory_store.vault.slots import Secret
-from memory_store.vault.sync_state import Chosen, Target
+from memory_store.vault.sync_state import Chosen, Target, machine_place
 
 T = TypeVar("T")
 BUNDLE_BYTES = 8 * 2**20  # of contents in a file: what a drive sends again where it was cut off
@@ -86,6 +86,9 @@ class Folder:
         self.adopted, problems = adopt(copy, self.found, secrets)
         self.ignored += problems
         copy.begin(self._clock(), last_file=self._last_own())
+        place = {"folder": str(self.path.resolve()), "folder_from": machine_place(copy.vault.path)}
+        if copy.state != (state := replace(copy.state, **place)):
+            copy.save(state)  # before the rest, so that what is stopped goes on by its name alone
         copy.note_changes()
         note_collections(copy)
         agree_settings(copy)
