@@ -23,6 +23,7 @@ from memory_store.vault.settings import read_vault_id
 from memory_store.vault.slots import OWNER, PASSPHRASE, RECOVERY, Slot, device_key_of, list_slots
 from memory_store.vault.storage import Storage
 from memory_store.vault.storage.damage import vault_faults
+from memory_store.vault.storage.file_access import file_access
 from memory_store.vault.storage.schema import check_is_vault
 
 MOST_CODES = 16  # in what is imported at once
@@ -84,7 +85,7 @@ def _described(vault: bytes, identifier: str, users: list[Slot], slots: list[Slo
 
 def _looked_at(path: Path) -> tuple[bytes, list[Slot]]:
     check_is_vault(path)
-    with closing(Storage.open(path, read_only=True)) as storage:
+    with closing(Storage.open(path, read_only=True, access=file_access(path))) as storage:
         return read_vault_id(storage), list_slots(storage)
 
 

@@ -156,10 +156,11 @@ def accepting_older_shares(path: Path) -> Iterator[None]:
     """
     from memory_store.vault.machine import SHARES, without
     from memory_store.vault.settings import read_vault_id
+    from memory_store.vault.storage.file_access import file_access
     from memory_store.vault.storage.schema import check_is_vault
 
     check_is_vault(path)
-    with closing(Storage.open(path, read_only=True)) as storage:
+    with closing(Storage.open(path, read_only=True, access=file_access(path))) as storage:
         vault = read_vault_id(storage)
     with without(vault, SHARES):
         yield

@@ -22,6 +22,7 @@ from memory_store.keeper import client
 from memory_store.keeper.frames import BrokenError
 from memory_store.records import Memory, SearchResponse
 from memory_store.records.degraded import as_parts, from_parts
+from memory_store.text.canonical import whole_characters
 
 FAILED = "failed"
 """The step that ends a command: a message, and the exit code."""
@@ -94,7 +95,9 @@ def found_by_words(words: Sequence[str], given: str) -> Found | None:
 
     Raises BadInputError where it is refused.
     """
-    answered = client.printed([*words], given.encode(), quiet=True) if given.strip() else None
+    if not given.strip():
+        return None
+    answered = client.printed([*words], whole_characters(given).encode(), quiet=True)
     if answered is None:
         return None
     code, out, err = answered

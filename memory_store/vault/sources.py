@@ -50,7 +50,10 @@ class Source(Struct, frozen=True):
 
 def find_source(storage: Storage, keyring: Keyring, collection: str, path: str) -> Source | None:
     """This principal's source of that path on this machine; None where there is none that opens."""
-    tag = _tag(keyring, collection, machine_id(), path)
+    try:
+        tag = _tag(keyring, collection, machine_id(), path)
+    except UnicodeEncodeError:  # half a pair: no system has such a name, but a caller may
+        return None
     row = storage.sources.tagged(tag, keyring.principal)
     if row is None or row[1] != collection:
         return None

@@ -161,13 +161,19 @@ def _by_words(corpus: Corpus, chance: random.Random) -> dict[str, Narrowed]:
         "without phrase": Narrowed({}, lambda d: not whole(d), f'-"{one} {two}"'),
         "pattern": Narrowed(
             {"mode": "literal"},
-            lambda d: holds(d, one),
+            lambda d: may_hold(d, one),
             f"{one} \\w+",
+            answers=lambda d: one in f"{d.title} {d.text}",
             complete=True,
             by_text=True,
         ),
         "pattern, auto": Narrowed(
-            {"mode": "auto"}, lambda d: holds(d, two), f"/{two} \\w+/", complete=True, by_text=True
+            {"mode": "auto"},
+            lambda d: may_hold(d, two),
+            f"/{two} \\w+/",
+            answers=lambda d: two in f"{d.title} {d.text}",
+            complete=True,
+            by_text=True,
         ),
     }
 
@@ -203,8 +209,9 @@ def _with_another(corpus: Corpus, chance: random.Random) -> dict[str, Narrowed]:
         "like alone": _both(beside_it[4], {"like": named}, complete=True),
         "pattern and filter": Narrowed(
             {"mode": "literal", "type": ("task", "note")},
-            lambda d: (is_of_type(d, "task") or is_of_type(d, "note")) and holds(d, said[0]),
+            lambda d: (is_of_type(d, "task") or is_of_type(d, "note")) and may_hold(d, said[0]),
             pattern,
+            answers=lambda d: said[0] in f"{d.title} {d.text}",
             complete=True,
             by_text=True,
         ),
@@ -260,9 +267,11 @@ def words_of(draft: MemoryDraft) -> list[str]:
     return f"{draft.title} . {draft.text}".split()
 
 
-def holds(draft: MemoryDraft, word: str) -> bool:
-    """Whether it has that word, or one of the same stem in any language."""
-    return any(alike(other, word) for other in words_of(draft))
+def may_hold(draft: MemoryDraft, word: str) -> bool:
+    """Whether all three letters in a row of a word stand somewhere in it: the index knows no more
+    of a pattern."""
+    text, word = f"{draft.title} {draft.text}".lower(), word.lower()
+    return all(word[at : at + 3] in text for at in range(max(1, len(word) - 2)))
 
 
 def beside(draft: MemoryDraft, one: str, two: str, same: Callable[[str, str], bool]) -> bool:

@@ -153,6 +153,7 @@ FOR_OTHER_READERS = frozenset(
         *(f"#{{{JS}}}", f"{{{{constructor.constructor('{JS}')()}}}}", f"<%= {JS} %>"),
         *(f"[x](javascript:{JS})", f"![x](javascript:{JS})", f"<javascript:{JS}>"),
         *(f"[x]: javascript:{JS}\n\n[x]", f"[x](<javascript:{JS}>)"),
+        *(f"[[javascript:{JS}]]", f"[[x|[y](javascript:{JS})]]"),
         *(f"\\u003cscript\\u003e{JS}\\u003c/script\\u003e", f"\\';{JS};//"),
         *(f'=HYPERLINK("javascript:{JS}")', f"+ADw-script+AD4-{JS}+ADw-/script+AD4-"),
         *(f"＜script＞{JS}＜/script＞", f"//evil.example/%0d%0ax:{JS}"),
