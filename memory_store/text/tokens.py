@@ -26,7 +26,7 @@ import Stemmer
 from memory_store.text.canonical import folded
 from memory_store.text.identifiers import CODE, code_terms, forget_names, name_parts, whole_name
 from memory_store.text.language import STEMMED_LANGUAGES, STOP_WORDS
-from memory_store.text.words import simple_pattern, spellings, words
+from memory_store.text.words import simple_pattern, spellings, word_begun, words
 
 _RULES_VERSION = 1  # grows with every change in this module that changes a term
 _RELEASE = [int(part) for part in Stemmer.version().split(".")]
@@ -38,6 +38,10 @@ A vault stores it: terms of one version do not meet those of another, because st
 between minor releases, so a difference asks for ``reindex``.
 """
 
+SAME_BEGINNING = frozenset({"de", "en", "es", "pt"})
+"""Languages whose words begin as their terms do: other stemmers take prefixes away, and words of
+Catalan, French and Italian may begin with an article. In the second letter there is *dying*, whose
+term is *die*, and ae, oe and ue for ä, ö and ü."""
 _CACHE_LIMIT = 250_000  # distinct words per language, about 40 MB; then the cache starts again
 
 
@@ -63,11 +67,20 @@ class TermFinder:
     def __init__(self, language: str, wanted: Set[str]) -> None:
         self._known = _term_cache(language)
         self._wanted = wanted
+        self._begin: tuple[str, str] | None = None
+        if language in SAME_BEGINNING:
+            first, second = {one[:1] for one in wanted}, {one[1:2] for one in wanted}
+            second |= {"y"} if "i" in second else set()
+            second |= {"e"} if first.intersection("aou") else set()
+            second = set() if "" in second else second
+            self._begin = "".join(sorted(first)), "".join(sorted(second))
 
     def places(self, text: str) -> list[tuple[int, int, str]]:
         """Where each such word begins and ends, and its term, in order."""
         known, wanted = self._known, self._wanted
         pattern = simple_pattern(text)
+        if pattern is not None and self._begin is not None:
+            pattern = word_begun(*self._begin, text.isascii())
         if pattern is None:
             every = ((start, end, known[word]) for word, start, end in words(text))
             return [found for found in every if found[2] in wanted]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -92,6 +92,33 @@ def simple_pattern(text: str) -> re.Pattern[str] | None:
     if text.isascii():
         return ASCII_WORD
     return _PLAIN_WORD if _PLAIN.fullmatch(text) else None
+
+
+@lru_cache(maxsize=64)
+def word_begun(first: str, second: str, ascii_alone: bool) -> re.Pattern[str]:
+    """What finds those :func:`words` of a text with a :func:`simple_pattern` whose first letter,
+    and second one where any are given, is one of some, small or capital, or beyond ASCII. What a
+    first letter beyond ASCII stands for may be two: ß.
+
+    The rest is passed over in half of the time that looking at each takes.
+    """
+    if ascii_alone and not first:
+        return re.compile("(?!)")
+    inside, joint = ("[A-Za-z0-9]", "'") if ascii_alone else (r"[^\W_]", "['’]")
+    one, two = (_one_of(each + each.upper(), ascii_alone) for each in (first, second))
+    begins = f"{one}(?<={inside})(?<!{inside}{one})(?<!{inside}{joint}{one})"
+    if second:
+        begins += f"(?={two})" if ascii_alone else f"(?:(?={two})|(?<=[^\\x00-\\x7f]))"
+    return re.compile(f"{begins}{inside}*(?:{joint}{inside}+)*")
+
+
+def _one_of(letters: str, ascii_alone: bool) -> str:
+    """What matches one of some letters, or one beyond ASCII: none of all others, since a class of
+    all that is beyond takes 8 ms to compile, and each question needs its own."""
+    if ascii_alone:
+        return f"[{re.escape(letters)}]"
+    others = sorted({*map(chr, range(128))}.difference(letters))
+    return f"[^{re.escape(''.join(others))}]"
 
 
 def words(text: str) -> list[Word]:
